@@ -1,0 +1,102 @@
+// msgpack and JSON for the project's structs. A struct lists its fields once with MSGPACK_DEFINE_MAP and
+// gets both encodings: maps keyed by field name, unknown keys ignored, missing keys left at their default,
+// so fields can be added without a new version. Enums travel as their names.
+#pragma once
+
+#include <msgpack.hpp>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+#include "core/base/enum_names.h"
+#include "core/base/status.h"
+
+namespace msgpack {
+MSGPACK_API_VERSION_NAMESPACE(MSGPACK_DEFAULT_API_NS) {
+namespace adaptor {
+
+template <fixit::NamedEnum E>
+struct pack<E> {
+  template <typename Stream>
+  packer<Stream>& operator()(packer<Stream>& out, E value) const {
+    const std::string_view name = fixit::name_of(value);
+    out.pack_str(static_cast<uint32_t>(name.size()));
+    out.pack_str_body(name.data(), static_cast<uint32_t>(name.size()));
+    return out;
+  }
+};
+
+template <fixit::NamedEnum E>
+struct convert<E> {
+  const msgpack::object& operator()(const msgpack::object& in, E& value) const {
+    if (in.type != type::STR) throw type_error();
+    const auto parsed = fixit::parse_enum<E>(std::string_view(in.via.str.ptr, in.via.str.size));
+    if (!parsed) throw type_error();
+    value = *parsed;
+    return in;
+  }
+};
+
+template <fixit::NamedEnum E>
+struct object_with_zone<E> {
+  void operator()(msgpack::object::with_zone& out, E value) const {
+    const std::string_view name = fixit::name_of(value);
+    out.type = type::STR;
+    out.via.str.ptr = name.data();  // names are string literals: they outlive every zone
+    out.via.str.size = static_cast<uint32_t>(name.size());
+  }
+};
+
+}  // namespace adaptor
+}
+}  // namespace msgpack
+
+namespace fixit {
+
+using Json = nlohmann::ordered_json;  // keeps the order of keys: in a definition it is the ABI
+
+template <typename T>
+std::string encode(const T& value) {
+  msgpack::sbuffer buffer;
+  msgpack::pack(buffer, value);
+  return std::string(buffer.data(), buffer.size());
+}
+
+// Decodes untrusted bytes: sizes and depth are limited, trailing bytes are an error. kCorrupt on any fault.
+Result<msgpack::object_handle> decode_object(std::string_view bytes);
+
+template <typename T>
+Result<T> decode(std::string_view bytes) {
+  auto handle = decode_object(bytes);
+  if (!handle.ok()) return handle.status();
+  try {
+    T value;
+    handle->get().convert(value);
+    return value;
+  } catch (const std::exception& error) {
+    return Status(ErrorCode::kCorrupt, std::string("msgpack: a field has the wrong type (") + error.what() + ")");
+  }
+}
+
+// NaN and infinities become the strings "NaN", "Infinity", "-Infinity" (as FlashInfer-Trace files have
+// them); byte strings that are not UTF-8 become {"base64": ...}.
+Json object_to_json(const msgpack::object& object);
+// The inverse, on a zone. Numbers keep their kind (unsigned, signed, double).
+std::string json_to_msgpack(const Json& json);
+
+template <typename T>
+Json to_json(const T& value) {
+  const std::string bytes = encode(value);
+  auto handle = decode_object(bytes);
+  return handle.ok() ? object_to_json(handle->get()) : Json();
+}
+
+template <typename T>
+Result<T> from_json(const Json& json) {
+  return decode<T>(json_to_msgpack(json));
+}
+
+// Parses untrusted JSON text. kInvalid with line and column on a fault; duplicate keys are a fault.
+Result<Json> parse_json(std::string_view text, std::string_view where);
+
+}  // namespace fixit

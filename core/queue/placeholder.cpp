@@ -1,0 +1,1 @@
+#include "core/queue/embedded_redis.h"

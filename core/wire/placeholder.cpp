@@ -1,0 +1,1 @@
+#include "core/wire/broker_client.h"
