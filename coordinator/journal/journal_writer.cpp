@@ -1,5 +1,3 @@
-#include <spdlog/spdlog.h>
-
 #include "coordinator/journal/journal.h"
 #include "coordinator/journal/segments.h"
 #include "core/store/record_file.h"
