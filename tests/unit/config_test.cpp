@@ -8,7 +8,7 @@
 #include "core/config/config_files.h"
 #include "core/record/turn_status.h"
 #include "tests/support/mutation.h"
-#include "tests/support/temp_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace fixit {
 namespace {
@@ -56,7 +56,7 @@ class Config : public ::testing::Test {
     const auto model = load_model(folder_.write("m.yaml", text));
     return model.ok() ? "accepted" : model.status().message();
   }
-  TempFolder folder_;
+  testing::TemporaryFolder folder_;
 };
 
 TEST_F(Config, ReadsAWholeSweep) {

@@ -6,7 +6,7 @@
 #include "core/trace/solution.h"
 #include "core/trace/trace_set.h"
 #include "tests/support/mutation.h"
-#include "tests/support/temp_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace fixit {
 namespace {
@@ -143,7 +143,7 @@ TEST(TraceSet, LoadsTheCpuProblems) {
 }
 
 TEST(TraceSet, ErrorsNameFileAndLine) {
-  const TempFolder folder;
+  const testing::TemporaryFolder folder;
   folder.write("definitions/e/axpb.json", kDefinition);
   const std::string line = replaced(replaced(replaced(kWorkload, "\n", ""), "\n", ""), "\n", "");
   folder.write("workloads/e/axpb.jsonl", line + "\n\n" + line + "\n");
