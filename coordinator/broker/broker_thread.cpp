@@ -12,7 +12,6 @@ namespace {
 
 constexpr int kMaxCredits = 64;
 constexpr size_t kMaxPeerIdBytes = 256;
-constexpr int64_t kViewMs = 1000;
 
 }  // namespace
 
@@ -131,8 +130,7 @@ void BrokerThread::greet(const std::string& connection, const Message& message) 
   const int64_t now = clock_.steady_ms();
   peers_[hello->id] = Peer{*hello, connection, now, now + options_.heartbeat_ms, 0};
   connections_[connection] = hello->id;
-  spdlog::info("broker: {} {} {}", name_of(hello->role), hello->id,
-               known == peers_.end() ? "connected" : "is back");
+  spdlog::info("broker: {} {} {}", name_of(hello->role), hello->id, back ? "is back" : "connected");
   const Welcome welcome{options_.coordinator, options_.epoch, options_.heartbeat_ms};
   if (!send(hello->id, make_message(MessageType::kWelcome, message.id, welcome))) return;
   if (hello->role == PeerRole::kProfiler) queue_.add_profiler(hello->id, *hello->capability, hello->running);
@@ -176,12 +174,12 @@ void BrokerThread::keep_alive(int64_t now) {
 
 void BrokerThread::report_view(int64_t now) {
   if (now < next_view_) return;
-  next_view_ = now + kViewMs;
+  next_view_ = now + options_.view_ms;
   if (socket_->malformed() > malformed_seen_)
     spdlog::warn("broker: {} malformed messages so far, {} that made no sense", socket_->malformed(),
                  invalid_);
   malformed_seen_ = socket_->malformed();
-  queue_.sample_busy_share();
+  queue_.sample_busy_share(options_.view_ms);
   if (!options_.on_view) return;
   std::map<std::string, Hello> hellos;
   for (const auto& [id, peer] : peers_) hellos[id] = peer.hello;

@@ -11,7 +11,7 @@ bool holds(const std::vector<std::string>& values, const std::string& value) {
   return std::find(values.begin(), values.end(), value) != values.end();
 }
 
-constexpr double kBusyWeight = 1.0 / 30;  // of one second's sample: the share is over about the last minute
+constexpr double kBusyWindowMs = 30000;  // time constant of the busy share: about the last minute counts
 
 }  // namespace
 
@@ -221,9 +221,10 @@ void ProfileQueue::expire() {
   }
 }
 
-void ProfileQueue::sample_busy_share() {
+void ProfileQueue::sample_busy_share(int64_t period_ms) {
+  const double weight = std::min(1.0, static_cast<double>(period_ms) / kBusyWindowMs);
   for (auto& [id, profiler] : profilers_)
-    profiler.busy_share += kBusyWeight * ((profiler.outstanding.empty() ? 0.0 : 1.0) - profiler.busy_share);
+    profiler.busy_share += weight * ((profiler.outstanding.empty() ? 0.0 : 1.0) - profiler.busy_share);
 }
 
 void ProfileQueue::fill(BrokerView& view, const std::map<std::string, Hello>& hellos) const {

@@ -67,8 +67,8 @@ class ProfileQueue {
   void take_verdict(const std::string& profiler, VerdictReply reply);
   void stored(const std::string& key);
 
-  void expire();             // drops what has waited past its deadline
-  void sample_busy_share();  // once a second
+  void expire();                              // drops what has waited past its deadline
+  void sample_busy_share(int64_t period_ms);  // called once in each period
   void fill(BrokerView& view, const std::map<std::string, Hello>& profilers) const;
 
  private:
