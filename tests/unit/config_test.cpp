@@ -48,7 +48,8 @@ class Config : public ::testing::Test {
  protected:
   std::string sweep_error(const std::string& text) {
     const auto file = folder_ / "sweep.yaml";
-    std::ofstream(file, std::ios::binary) << text;  // thousands of times: no fsync
+    std::filesystem::remove(file);  // a file that is cut to nothing and closed is flushed, a new one is not
+    std::ofstream(file, std::ios::binary) << text;
     const auto sweep = load_sweep(file);
     return sweep.ok() ? "accepted" : sweep.status().message();
   }
