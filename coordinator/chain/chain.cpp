@@ -61,13 +61,7 @@ Result<JobQueue::Enqueued> enqueue_jobs(JobQueue& queue, const FrozenSweep& swee
 Chain::Chain(Ledger& ledger, JobQueue& queue, BlobStore& store, const Clock& clock, Options options)
     : ledger_(ledger), queue_(queue), store_(store), clock_(clock), options_(std::move(options)) {}
 
-void Chain::bury(const std::vector<std::string>& jobs) {
-  const std::lock_guard lock(mutex_);
-  dead_.insert(jobs.begin(), jobs.end());
-}
-
 void Chain::tick() {
-  bury_dead();
   for (const std::string& sweep : ledger_.sweeps()) {
     if (is_over(ledger_.phase(sweep))) continue;
     Watched& watched = watched_[sweep];
@@ -176,75 +170,34 @@ Status Chain::build(const std::string& sweep) {
   return ledger_.write({record_of(JournalKind::kDataset, sweep, encode(dataset))});
 }
 
-// A sweep with open jobs of which none is in the queue: Redis lost them, or they are in quarantine and their
-// end was not recorded (a coordinator died between the two). First they are enqueued again, which leaves
-// existing records alone; what is still missing one stall later is dead.
+// A sweep with open jobs of which none is in the queue: Redis lost them. They are enqueued again, which
+// leaves existing records alone.
 Status Chain::revive(const std::string& sweep, Watched& watched) {
   const int64_t now_ms = clock_.steady_ms();
   const int64_t version = ledger_.version(sweep);
   if (version != watched.version || !ledger_.fault().empty()) {
     watched.version = version;
     watched.since_ms = now_ms;
-    watched.enqueued_again = false;
+    watched.stalled.clear();
     return {};
   }
   const SweepPhase phase = ledger_.phase(sweep);
-  if (is_over(phase) || now_ms - watched.since_ms < options_.stall_ms) return {};
+  if (is_over(phase)) return {};
+  if (now_ms - watched.since_ms < options_.stall_ms)
+    return Status(watched.stalled.empty() ? ErrorCode::kOk : ErrorCode::kInternal, watched.stalled);
   watched.since_ms = now_ms;
   FIXIT_ASSIGN_OR_RETURN(const std::vector<LaneSweepCounts> counts, queue_.counts());
   for (const LaneSweepCounts& lane : counts)
     if (lane.sweep == sweep && lane.ready + lane.delayed + lane.leased > 0) return {};
-  if (!watched.enqueued_again) {
-    int64_t added = 0;
-    FIXIT_RETURN_IF_ERROR(enqueue_phase(sweep, phase, &added));
-    if (added > 0)
-      spdlog::warn("sweep {}: {} jobs were missing in Redis and are enqueued again", sweep, added);
-    watched.enqueued_again = added == 0;
+  int64_t added = 0;
+  FIXIT_RETURN_IF_ERROR(enqueue_phase(sweep, phase, &added));
+  if (added > 0) {
+    spdlog::warn("sweep {}: {} jobs were missing in Redis and are enqueued again", sweep, added);
     return {};
   }
-  FIXIT_ASSIGN_OR_RETURN(const std::vector<PlannedJob> jobs, open_jobs(sweep, phase));
-  return journal_dead(sweep, jobs,
-                      "quarantined in the queue; the coordinator that put it there did not record why");
-}
-
-void Chain::bury_dead() {
-  std::set<std::string> dead;
-  {
-    const std::lock_guard lock(mutex_);
-    dead.swap(dead_);
-  }
-  if (dead.empty()) return;
-  for (const std::string& sweep : ledger_.sweeps()) {
-    const SweepPhase phase = ledger_.phase(sweep);
-    if (is_over(phase)) continue;
-    auto jobs = open_jobs(sweep, phase);
-    if (!jobs.ok()) continue;  // reported by advance(); revive() finds them later
-    std::erase_if(*jobs, [&](const PlannedJob& job) { return !dead.contains(job.job.id); });
-    const Status status =
-        journal_dead(sweep, *jobs, "its workers died holding it, more often than is allowed");
-    if (!status.ok()) bury({dead.begin(), dead.end()});
-  }
-}
-
-Status Chain::journal_dead(const std::string& sweep, const std::vector<PlannedJob>& jobs,
-                           const std::string& error) {
-  const auto frozen = ledger_.sweep(sweep);
-  std::vector<JournalRecord> records;
-  for (const PlannedJob& planned : jobs) {
-    FIXIT_ASSIGN_OR_RETURN(const JobPayload payload, decode<JobPayload>(planned.job.payload));
-    JobEndRecord end;
-    end.axes = axes_of(*frozen, planned.job.id, payload);
-    end.origin = payload.origin;
-    end.outcome = JobOutcome::kDead;
-    end.error = error;
-    end.ended_ms = clock_.unix_ms();
-    JournalRecord record = record_of(JournalKind::kJobEnd, sweep, encode(end));
-    record.lane = planned.lane.name();
-    records.push_back(std::move(record));
-    spdlog::error("sweep {}: job {} on lane {} is dead: {}", sweep, planned.job.id, planned.lane.name(),
-                  error);
-  }
-  return records.empty() ? Status() : ledger_.write(std::move(records));
+  watched.stalled = "jobs of phase " + std::string(name_of(phase)) +
+                    " are over in Redis but their ends did not reach the journal; see `fixit dead list`";
+  return Status(ErrorCode::kInternal, watched.stalled);
 }
 
 }  // namespace fixit

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
-#include <mutex>
 #include <set>
 #include <string>
 #include <vector>
@@ -19,28 +18,25 @@ namespace fixit {
 
 // Every decision is a function of the journal and is journaled before anything follows from it, so that a
 // coordinator killed at any point goes on where the last one was: failures are mined once all rollouts have
-// ended, the repair jobs decided, journaled and enqueued; likewise rationales and rows. tick() is driven by
-// one thread; bury() may be called from any.
+// ended, the repair jobs decided, journaled and enqueued; likewise rationales and rows. Driven by one thread.
 class Chain {
  public:
   struct Options {
     std::filesystem::path journal;
     std::filesystem::path datasets;  // rows go to datasets/SWEEP/rows.jsonl
-    int64_t stall_ms = 5000;  // without progress and without work in the queue: jobs were lost or are dead
+    int64_t stall_ms = 5000;         // without progress and without work in the queue: Redis lost jobs
   };
   Chain(Ledger& ledger, JobQueue& queue, BlobStore& store, const Clock& clock, Options options);
 
   // Takes each unfinished sweep as far as it can go now.
   void tick();
-  // These jobs crashed too often: their ends are journaled by the next tick().
-  void bury(const std::vector<std::string>& jobs);
 
  private:
   struct Watched {                  // what this process did for a sweep
     std::set<SweepPhase> enqueued;  // phases whose jobs are known to be in the queue
     int64_t version = -1;           // of the ledger when progress was last seen
     int64_t since_ms = 0;           // steady clock
-    bool enqueued_again = false;    // after the last progress
+    std::string stalled;            // why it is stuck, once that is known
   };
 
   Status advance(const std::string& sweep, Watched& watched);
@@ -50,9 +46,6 @@ class Chain {
   Status revive(const std::string& sweep, Watched& watched);
   // The jobs of a decided phase that have not ended.
   Result<std::vector<PlannedJob>> open_jobs(const std::string& sweep, SweepPhase phase);
-  Status journal_dead(const std::string& sweep, const std::vector<PlannedJob>& jobs,
-                      const std::string& error);
-  void bury_dead();
 
   Ledger& ledger_;
   JobQueue& queue_;
@@ -61,9 +54,6 @@ class Chain {
   const Options options_;
   std::map<std::string, Watched> watched_;
   std::set<std::string> failing_;  // sweeps whose fault is in the log already
-
-  std::mutex mutex_;
-  std::set<std::string> dead_;  // to be journaled
 };
 
 // Decides a phase's jobs from records: "repair" from failures, "rationale" from verified repairs.

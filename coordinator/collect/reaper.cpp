@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include "coordinator/launch/launch.h"
+
 namespace fixit {
 namespace {
 
@@ -62,10 +64,35 @@ Status Reaper::reclaim(const Lane& lane) {
   FIXIT_ASSIGN_OR_RETURN(const JobQueue::Reclaimed reclaimed, queue_.reclaim(lane, kReclaimBatch));
   if (reclaimed.requeued > 0)
     spdlog::info("reaper: lane {}: {} jobs requeued", lane.name(), reclaimed.requeued);
-  if (!reclaimed.dead.empty()) {
-    spdlog::error("reaper: lane {}: {} jobs crashed their workers too often and are quarantined", lane.name(),
-                  reclaimed.dead.size());
-    options_.on_dead(reclaimed.dead);
+  return bury(lane, reclaimed.dead);
+}
+
+// The ends of jobs that took too many workers with them: appended to the lane's events, and so journaled like
+// every other end. Until then each reclaim names them again, so none is forgotten.
+Status Reaper::bury(const Lane& lane, const std::vector<std::string>& jobs) {
+  if (jobs.empty()) return {};
+  FIXIT_ASSIGN_OR_RETURN(const std::vector<JobView> views, queue_.inspect(lane, jobs));
+  for (const JobView& view : views) {
+    const auto sweep = ledger_.sweep(view.sweep);
+    const auto payload = decode<JobPayload>(view.payload);
+    if (!sweep || !payload.ok()) {
+      spdlog::error("reaper: lane {}: dead job {} of sweep {} cannot be read and has no end", lane.name(),
+                    view.job, view.sweep);
+      continue;
+    }
+    JobEndRecord end;
+    end.axes = axes_of(*sweep, view.job, *payload);
+    end.origin = payload->origin;
+    end.outcome = JobOutcome::kDead;
+    end.error = fmt::format("{} workers died holding it, the last was {}", view.crashes, view.worker);
+    end.ended_ms = clock_.unix_ms();
+    if (const auto progress = decode<JobProgress>(view.progress); progress.ok()) {
+      end.turns = static_cast<int>(progress->turns.size());
+      if (progress->best_speedup > 0) end.best_speedup = progress->best_speedup;
+    }
+    FIXIT_RETURN_IF_ERROR(queue_.bury(lane, view.job, JobEvent{EventKind::kJobEnd, encode(end)}));
+    spdlog::error("sweep {}: job {} on lane {} is quarantined: {}", view.sweep, view.job, lane.name(),
+                  end.error);
   }
   return {};
 }

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -28,8 +27,6 @@ class Reaper {
     int max_queue = 256;                         // of the broker, per GPU kind
     std::vector<std::filesystem::path> folders;  // that the coordinator writes to
     uint64_t min_free_bytes = 64u << 20;         // on their file systems; with less, claims stop
-    // Jobs that crashed too often were taken out of the queue: their ends must be recorded.
-    std::function<void(const std::vector<std::string>& jobs)> on_dead;
   };
   Reaper(Redis& redis, JobQueue& queue, Registry& registry, const Ledger& ledger, const Clock& clock,
          Options options);
@@ -43,6 +40,7 @@ class Reaper {
   Status reap();
   Status extend_leases(const std::vector<Lane>& lanes);
   Status reclaim(const Lane& lane);
+  Status bury(const Lane& lane, const std::vector<std::string>& jobs);
   Status park(const std::vector<Lane>& lanes);
   Status beat_profilers(const BrokerView& view);
   std::string write_fault() const;

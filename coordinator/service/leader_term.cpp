@@ -57,7 +57,6 @@ Status LeaderTerm::open() {
   reaping.max_queue = site.max_profile_queue;
   reaping.folders = {site.store(), site.journal()};
   reaping.min_free_bytes = options_.min_free_bytes;
-  reaping.on_dead = [this](const std::vector<std::string>& jobs) { chain_->bury(jobs); };
   reaper_ = std::make_unique<Reaper>(*reap_redis_, *reap_queue_, *reap_registry_, *ledger_, clock_,
                                      std::move(reaping));
   return {};
