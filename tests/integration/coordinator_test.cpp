@@ -127,7 +127,9 @@ TEST_F(CoordinatorTest, RestartsBetweenAllPhasesGiveTheSameRows) {
     const auto service = start_leader("life" + std::to_string(++life));
     Peer profiler(server_.connect(), PeerRole::kProfiler, "profiler");
     Peer client(server_.connect(), PeerRole::kClient, "client");
-    if (kind == JobKind::kRollout) ASSERT_TRUE(client.launch(small_sweep("chain")).ok());
+    if (kind == JobKind::kRollout) {
+      ASSERT_TRUE(client.launch(small_sweep("chain")).ok());
+    }
     const auto worker_redis = server_.connect();
     const FakeWorker worker(*worker_redis, client.store(), {kind});
     ASSERT_TRUE(reaches("chain", next_phase)) << state("chain").phase << " " << state("chain").error;
