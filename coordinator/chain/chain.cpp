@@ -58,8 +58,14 @@ Result<JobQueue::Enqueued> enqueue_jobs(JobQueue& queue, const FrozenSweep& swee
   return total;
 }
 
-Chain::Chain(Ledger& ledger, JobQueue& queue, BlobStore& store, const Clock& clock, Options options)
-    : ledger_(ledger), queue_(queue), store_(store), clock_(clock), options_(std::move(options)) {}
+Chain::Chain(Ledger& ledger, JobQueue& queue, Registry& registry, BlobStore& store, const Clock& clock,
+             Options options)
+    : ledger_(ledger),
+      queue_(queue),
+      registry_(registry),
+      store_(store),
+      clock_(clock),
+      options_(std::move(options)) {}
 
 void Chain::tick() {
   for (const std::string& sweep : ledger_.sweeps()) {
@@ -137,8 +143,9 @@ Result<std::vector<PlannedJob>> Chain::open_jobs(const std::string& sweep, Sweep
 
 Status Chain::enqueue_phase(const std::string& sweep, SweepPhase phase, int64_t* added) {
   FIXIT_ASSIGN_OR_RETURN(const std::vector<PlannedJob> jobs, open_jobs(sweep, phase));
-  FIXIT_ASSIGN_OR_RETURN(const JobQueue::Enqueued enqueued,
-                         enqueue_jobs(queue_, *ledger_.sweep(sweep), jobs));
+  const auto frozen = ledger_.sweep(sweep);
+  FIXIT_RETURN_IF_ERROR(registry_.put_sweep(*frozen));  // workers read it there, and Redis may have lost it
+  FIXIT_ASSIGN_OR_RETURN(const JobQueue::Enqueued enqueued, enqueue_jobs(queue_, *frozen, jobs));
   if (added) *added = enqueued.added;
   return {};
 }

@@ -12,6 +12,7 @@
 #include "coordinator/collect/ledger.h"
 #include "coordinator/launch/launch.h"
 #include "core/queue/job_queue.h"
+#include "core/queue/registry.h"
 #include "core/store/store.h"
 
 namespace fixit {
@@ -26,7 +27,8 @@ class Chain {
     std::filesystem::path datasets;  // rows go to datasets/SWEEP/rows.jsonl
     int64_t stall_ms = 5000;         // without progress and without work in the queue: Redis lost jobs
   };
-  Chain(Ledger& ledger, JobQueue& queue, BlobStore& store, const Clock& clock, Options options);
+  Chain(Ledger& ledger, JobQueue& queue, Registry& registry, BlobStore& store, const Clock& clock,
+        Options options);
 
   // Takes each unfinished sweep as far as it can go now.
   void tick();
@@ -49,6 +51,7 @@ class Chain {
 
   Ledger& ledger_;
   JobQueue& queue_;
+  Registry& registry_;
   BlobStore& store_;
   const Clock& clock_;
   const Options options_;

@@ -75,6 +75,7 @@ Result<Launched> Launcher::launch(const LaunchRequest& request) {
   FIXIT_RETURN_IF_ERROR(check(request.sweep));
   std::vector<PlannedJob> jobs = plan_jobs(request.sweep);
   if (jobs.empty()) return Status(ErrorCode::kInvalid, "the sweep has no jobs");
+  const bool fresh = !ledger_.sweep(request.sweep.sweep.name);
   FIXIT_ASSIGN_OR_RETURN(const auto sweep, record(request.sweep));
   const std::string& name = sweep->sweep.name;
   Launched launched;
@@ -83,7 +84,8 @@ Result<Launched> Launcher::launch(const LaunchRequest& request) {
     for (const PlannedJob& planned : jobs) launched.job_ids.push_back(planned.job.id);
   std::erase_if(jobs, [&](const PlannedJob& planned) { return ledger_.ended(name, planned.job.id); });
   FIXIT_ASSIGN_OR_RETURN(const JobQueue::Enqueued enqueued, enqueue_jobs(queue_, *sweep, jobs));
-  launched.enqueued = enqueued.added;
+  // The chain enqueues too as soon as it sees the sweep; of a fresh one every job is new, whoever was quicker.
+  launched.enqueued = fresh ? launched.jobs : enqueued.added;
   launched.known = launched.jobs - launched.enqueued;
   spdlog::info("sweep {}: {} jobs, {} enqueued", name, launched.jobs, launched.enqueued);
   return launched;

@@ -46,7 +46,7 @@ Status LeaderTerm::open() {
   collect_registry_ = std::make_unique<Registry>(*collect_redis_);
   reap_registry_ = std::make_unique<Registry>(*reap_redis_);
 
-  chain_ = std::make_unique<Chain>(*ledger_, *work_queue_, *store_, clock_,
+  chain_ = std::make_unique<Chain>(*ledger_, *work_queue_, *work_registry_, *store_, clock_,
                                    Chain::Options{site.journal(), site.datasets(), options_.stall_ms});
   launcher_ = std::make_unique<Launcher>(*ledger_, *work_queue_, *work_registry_, *store_, clock_);
   answers_ = std::make_unique<JobAnswers>(*ledger_, site.journal());
