@@ -11,14 +11,14 @@
 namespace fixit {
 namespace {
 
-constexpr size_t kLineLimit = 400;    // a template's name alone can fill a screen
-constexpr size_t kLinesBefore = 2;    // "In function ...", "In instantiation of ..."
-constexpr size_t kLinesAfter = 3;     // the source line, its marks, the first note
-constexpr size_t kLabels = 256;       // what the headings of the parts take at most
+constexpr size_t kLineLimit = 400;  // a template's name alone can fill a screen
+constexpr size_t kLinesBefore = 2;  // "In function ...", "In instantiation of ..."
+constexpr size_t kLinesAfter = 3;   // the source line, its marks, the first note
+constexpr size_t kLabels = 256;     // what the headings of the parts take at most
 
 bool is_error(std::string_view line) {
-  static constexpr std::array<std::string_view, 6> kMarks = {"error:", "error :", "fatal error", "undefined reference",
-                                                             "undefined symbol", "ptxas fatal"};
+  static constexpr std::array<std::string_view, 6> kMarks = {
+      "error:", "error :", "fatal error", "undefined reference", "undefined symbol", "ptxas fatal"};
   return std::any_of(kMarks.begin(), kMarks.end(),
                      [line](std::string_view mark) { return line.find(mark) != std::string_view::npos; });
 }
@@ -62,12 +62,13 @@ std::string excerpt_compile_log(const std::string& log, size_t limit) {
   const std::string errors = error_lines(text, room * 3 / 5);
   const size_t each = (room - errors.size()) / 2;
   const std::string_view head = text.substr(0, utf8_boundary(text, each));
-  const std::string_view tail = text.substr(utf8_boundary(text, text.size() - each + std::min<size_t>(each, 4)));
+  const std::string_view tail =
+      text.substr(utf8_boundary(text, text.size() - each + std::min<size_t>(each, 4)));
   std::string out;
   if (!errors.empty()) out += "Errors, with the lines around them:\n" + errors + "\n";
   out += fmt::format("Beginning of the output ({} bytes in all):\n{}\n", log.size(), head);
-  out += fmt::format("[{} bytes between beginning and end are left out]\n{}", log.size() - head.size() - tail.size(),
-                     tail);
+  out += fmt::format("[{} bytes between beginning and end are left out]\n{}",
+                     log.size() - head.size() - tail.size(), tail);
   return clip(out, limit);
 }
 

@@ -41,14 +41,16 @@ std::string fault_text(const Verdict& verdict) {
 
 std::string no_code(const FeedbackFacts& facts) {
   return fmt::format(
-      "NO_CODE: no kernel was found in your reply{}.\nPut the whole kernel into one fenced code block that begins with "
+      "NO_CODE: no kernel was found in your reply{}.\nPut the whole kernel into one fenced code block that "
+      "begins with "
       "```cpp and ends with ```; if the code itself holds three backticks, use a longer fence.",
       facts.reason.empty() ? "" : ": " + clip(facts.reason, kEvidence));
 }
 
 std::string truncated(const FeedbackFacts& facts) {
   return fmt::format(
-      "TRUNCATED: your reply reached the token limit before the kernel was complete{}.\nThink and explain less, and give "
+      "TRUNCATED: your reply reached the token limit before the kernel was complete{}.\nThink and explain "
+      "less, and give "
       "the whole kernel in one fenced code block tagged cpp.",
       facts.reason.empty() ? "" : " (" + clip(facts.reason, kEvidence) + ")");
 }
@@ -56,13 +58,15 @@ std::string truncated(const FeedbackFacts& facts) {
 std::string compile_error(const FeedbackFacts& facts) {
   const std::string excerpt = excerpt_compile_log(facts.compile_log, kLogLimit);
   return fmt::format("COMPILE_ERROR: the kernel does not compile.\n{}{}{}\n{}", check_text(facts),
-                     excerpt.empty() ? "The compiler gave no output." : "Compiler output:\n", excerpt, kAgain);
+                     excerpt.empty() ? "The compiler gave no output." : "Compiler output:\n", excerpt,
+                     kAgain);
 }
 
 std::string numerical(const FeedbackFacts& facts) {
   const Verdict& verdict = verdict_of(facts);
   return fmt::format(
-      "INCORRECT_NUMERICAL: the kernel runs, but its results are wrong.\nAn element matches where |got - expected| <= {0:g} "
+      "INCORRECT_NUMERICAL: the kernel runs, but its results are wrong.\nAn element matches where |got - "
+      "expected| <= {0:g} "
       "+ {0:g} * |expected|.\n{1}Find the cause of the wrong values. {2}",
       verdict.tolerance, mismatch_text(verdict), kAgain);
 }
@@ -123,6 +127,8 @@ std::string text_for(const FeedbackFacts& facts) {
 
 }  // namespace
 
-std::string feedback_text(const FeedbackFacts& facts) { return clip(text_for(facts), kLimit); }
+std::string feedback_text(const FeedbackFacts& facts) {
+  return clip(text_for(facts), kLimit);
+}
 
 }  // namespace fixit

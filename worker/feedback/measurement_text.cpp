@@ -19,7 +19,8 @@ constexpr size_t kName = 120;
 
 std::string workload_label(const WorkloadVerdict& workload) {
   std::string label;
-  for (const auto& [axis, value] : workload.axes) label += fmt::format("{}{}={}", label.empty() ? "" : ", ", axis, value);
+  for (const auto& [axis, value] : workload.axes)
+    label += fmt::format("{}{}={}", label.empty() ? "" : ", ", axis, value);
   return label.empty() ? "the workload" : clip(label, 2 * kName);
 }
 
@@ -31,13 +32,14 @@ std::string number(double value) {
 
 std::string output_text(const OutputComparison& output) {
   std::string text = fmt::format(
-      "  output {}: {:.4f} % of {} elements match, {} do not; largest absolute error {}, largest relative error {}\n",
+      "  output {}: {:.4f} % of {} elements match, {} do not; largest absolute error {}, largest relative "
+      "error {}\n",
       clip(output.name, kName), 100 * output.matched_ratio, output.elements, output.mismatched,
       number(output.max_abs_error), number(output.max_rel_error));
   for (size_t i = 0; i < std::min(output.first_mismatches.size(), kPlaces); ++i) {
     const Mismatch& place = output.first_mismatches[i];
-    text += fmt::format("    {}[{}]: got {}, expected {}\n", clip(output.name, kName), fmt::join(place.index, ", "),
-                        number(place.got), number(place.expected));
+    text += fmt::format("    {}[{}]: got {}, expected {}\n", clip(output.name, kName),
+                        fmt::join(place.index, ", "), number(place.got), number(place.expected));
   }
   return text;
 }
@@ -69,7 +71,8 @@ std::string performance_text(const Verdict& verdict, double target_speedup) {
   size_t shown = 0;
   for (const WorkloadVerdict& workload : verdict.workloads) {
     if (!workload.latency || ++shown > kWorkloads) continue;
-    text += fmt::format("With {}: {:.5g} ms a call (median)", workload_label(workload), workload.latency->median_ms);
+    text += fmt::format("With {}: {:.5g} ms a call (median)", workload_label(workload),
+                        workload.latency->median_ms);
     if (workload.reference_latency)
       text += fmt::format(", reference {:.5g} ms{}", workload.reference_latency->median_ms,
                           verdict.baseline.empty() ? "" : " (" + clip(verdict.baseline, kName) + ")");
@@ -79,9 +82,11 @@ std::string performance_text(const Verdict& verdict, double target_speedup) {
   if (shown > kWorkloads) text += fmt::format("and {} more workloads\n", shown - kWorkloads);
   if (!verdict.speedup) return text;
   const double speedup = *verdict.speedup;
-  text += fmt::format("{} {:.3f}x, target {:.3f}x: ", shown > 1 ? "Lowest speedup" : "Speedup", speedup, target_speedup);
+  text += fmt::format("{} {:.3f}x, target {:.3f}x: ", shown > 1 ? "Lowest speedup" : "Speedup", speedup,
+                      target_speedup);
   if (speedup >= target_speedup) return text + "the target is reached.\n";
-  return text + (speedup > 0 ? fmt::format("the kernel must still become {:.3g} times faster.\n", target_speedup / speedup)
+  return text + (speedup > 0 ? fmt::format("the kernel must still become {:.3g} times faster.\n",
+                                           target_speedup / speedup)
                              : "the target is not reached.\n");
 }
 
@@ -96,23 +101,27 @@ std::string instruction_text(const InstructionProof& proof) {
       text = fmt::format("Required instructions ({}): executed, {}.\n", family, count);
       break;
     case InstructionVerdict::kNo:
-      text = fmt::format("Required instructions ({}): not executed.{}\n", family,
-                         proof.static_sites > 0 ? fmt::format(" The object holds {} of them, none was reached.",
-                                                              proof.static_sites)
-                                                : " The object holds none.");
+      text =
+          fmt::format("Required instructions ({}): not executed.{}\n", family,
+                      proof.static_sites > 0
+                          ? fmt::format(" The object holds {} of them, none was reached.", proof.static_sites)
+                          : " The object holds none.");
       break;
     case InstructionVerdict::kToken:
-      text = fmt::format("Required instructions ({}): executed {}, which is only a token share of the work. Let them do "
-                         "the main computation.\n",
-                         family, count);
+      text = fmt::format(
+          "Required instructions ({}): executed {}, which is only a token share of the work. Let them do "
+          "the main computation.\n",
+          family, count);
       break;
   }
-  if (proof.work_fraction) text += fmt::format("  share of the work done by them: {:.1f} %\n", 100 * *proof.work_fraction);
+  if (proof.work_fraction)
+    text += fmt::format("  share of the work done by them: {:.1f} %\n", 100 * *proof.work_fraction);
   if (!proof.reason.empty()) text += "  " + clip(proof.reason, 2 * kName) + "\n";
   for (size_t i = 0; i < std::min(proof.sites.size(), kSites); ++i) {
     const InstructionSite& site = proof.sites[i];
     if (site.executed > 0)
-      text += fmt::format("  {} in {}: {} times\n", clip(site.instruction, kName), clip(site.function, kName), site.executed);
+      text += fmt::format("  {} in {}: {} times\n", clip(site.instruction, kName), clip(site.function, kName),
+                          site.executed);
   }
   return text;
 }

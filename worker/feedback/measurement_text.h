@@ -7,7 +7,8 @@
 
 namespace fixit {
 
-// What did not match: per failing workload and output the matched ratio, the worst errors and the first places.
+// What did not match: per failing workload and output the matched ratio, the worst errors and the first
+// places.
 std::string mismatch_text(const Verdict& verdict);
 
 // Latency, reference latency and speedup per workload, then the distance to the target.

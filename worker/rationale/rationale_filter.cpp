@@ -23,7 +23,9 @@ bool is_word(char c) {
          static_cast<unsigned char>(c) >= 0x80;
 }
 
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+char lower(char c) {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
 
 // Lower case, every run of white space one blank, so that a phrase is found across a line break.
 std::string folded(std::string_view text) {
@@ -47,7 +49,8 @@ bool contains_words(std::string_view text, std::string_view phrase) {
   return false;
 }
 
-// The last <rationale> in the reply: thinking before it may mention the tag. Without its end: all that follows.
+// The last <rationale> in the reply: thinking before it may mention the tag. Without its end: all that
+// follows.
 std::string_view rationale_proper(std::string_view reply) {
   constexpr std::string_view kOpen = "<rationale>";
   const size_t open = reply.rfind(kOpen);
@@ -57,26 +60,30 @@ std::string_view rationale_proper(std::string_view reply) {
 }
 
 int64_t characters(std::string_view text) {
-  return std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
+  return std::count_if(text.begin(), text.end(),
+                       [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
 }
 
 bool mentions_repair(std::string_view folded_text) {
-  static constexpr std::array<std::string_view, 22> kPhrases = {
-      "the repaired kernel",  "the repaired code",    "the repaired version",  "the repaired source",
-      "the fixed kernel",     "the fixed code",       "the fixed version",     "the corrected kernel",
-      "the corrected code",   "the corrected version", "the correct solution",
-      "the mended kernel",    "the working kernel",   "the working version",   "the final kernel",
-      "the provided solution", "the given solution",  "the expert",            "the experts",
-      "the expert's",         "the teacher",          "the teacher's",         "repaired kernel"};
-  return std::any_of(kPhrases.begin(), kPhrases.end(),
+  static constexpr std::string_view kPhrases[] = {
+      "the repaired kernel",   "the repaired code",    "the repaired version",
+      "the repaired source",   "the fixed kernel",     "the fixed code",
+      "the fixed version",     "the corrected kernel", "the corrected code",
+      "the corrected version", "the correct solution", "the mended kernel",
+      "the working kernel",    "the working version",  "the final kernel",
+      "the provided solution", "the given solution",   "the expert",
+      "the experts",           "the expert's",         "the teacher",
+      "the teacher's",         "repaired kernel"};
+  return std::any_of(std::begin(kPhrases), std::end(kPhrases),
                      [folded_text](std::string_view phrase) { return contains_words(folded_text, phrase); });
 }
 
 bool has_thinking_tags(std::string_view folded_text) {
-  static constexpr std::array<std::string_view, 6> kTags = {"<think>",      "</think>",    "<thinking>",
+  static constexpr std::array<std::string_view, 6> kTags = {"<think>",     "</think>",    "<thinking>",
                                                             "</thinking>", "<reasoning>", "</reasoning>"};
-  return std::any_of(kTags.begin(), kTags.end(),
-                     [folded_text](std::string_view tag) { return folded_text.find(tag) != std::string_view::npos; });
+  return std::any_of(kTags.begin(), kTags.end(), [folded_text](std::string_view tag) {
+    return folded_text.find(tag) != std::string_view::npos;
+  });
 }
 
 // A whole kernel; single lines and fragments may be quoted.
@@ -96,8 +103,9 @@ bool is_other_language(std::string_view text) {
   for (size_t i = 0; i < text.size(); ++i) {
     const auto c = static_cast<unsigned char>(text[i]);
     if ((lower(text[i]) >= 'a' && lower(text[i]) <= 'z')) ++ascii;
-    if (c >= 0xC3 && c <= 0xDF) ++other;                              // two bytes: Latin, Greek, Cyrillic, Arabic ...
-    if (c == 0xE0 || c == 0xE1 || (c >= 0xE4 && c <= 0xED)) ++other;  // three bytes, without signs and arrows (E2)
+    if (c >= 0xC3 && c <= 0xDF) ++other;  // two bytes: Latin, Greek, Cyrillic, Arabic ...
+    if (c == 0xE0 || c == 0xE1 || (c >= 0xE4 && c <= 0xED))
+      ++other;  // three bytes, without signs and arrows (E2)
     if (c == 0xE3 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) > 0x80) ++other;  // kana
   }
   return other * 10 > (ascii + other) * 3;
