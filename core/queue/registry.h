@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -22,7 +23,7 @@ struct WorkerInfo {
   std::string id;
   std::string host;
   int64_t pid = 0;
-  int held = 0;             // jobs leased
+  int held = 0;              // jobs leased
   int64_t heartbeat_ms = 0;  // unix
   MSGPACK_DEFINE_MAP(id, host, pid, held, heartbeat_ms);
 };
@@ -41,8 +42,8 @@ struct ProfilerInfo {
 // Phase of a sweep's life, for status.
 struct SweepState {
   std::string name;
-  std::string phase;     // rollout, repair, rationale, build, done, failed
-  int64_t planned = 0;   // rollout (or evaluate) jobs
+  std::string phase;    // rollout, repair, rationale, build, done, failed
+  int64_t planned = 0;  // rollout (or evaluate) jobs
   int64_t finished = 0;
   int64_t phase_planned = 0;  // jobs of the current phase
   int64_t phase_finished = 0;
@@ -51,8 +52,8 @@ struct SweepState {
   int64_t tokens = 0;
   double usd = 0;
   int64_t updated_ms = 0;
-  MSGPACK_DEFINE_MAP(name, phase, planned, finished, phase_planned, phase_finished, turns_by_status, error, tokens,
-                     usd, updated_ms);
+  MSGPACK_DEFINE_MAP(name, phase, planned, finished, phase_planned, phase_finished, turns_by_status, error,
+                     tokens, usd, updated_ms);
 };
 
 class Registry {
@@ -62,9 +63,11 @@ class Registry {
   // kConflict if a sweep of that name with another hash exists; ok if equal.
   Status put_sweep(const FrozenSweep& sweep);
   Result<FrozenSweep> get_sweep(const std::string& name);  // kNotFound
+  Result<std::vector<std::string>> sweeps();               // names, ordered
 
-  // Takes or renews the lead: true if `coordinator` leads for the next `term_ms`. A new leader gets the next
-  // epoch, fenced in the same script.
+  // Takes or renews the lead: true if `coordinator` leads for the next `term_ms`; then info.epoch is its
+  // epoch, to be passed in again. A new leader gets the next epoch, fenced in the same script. REQUIRES:
+  // coordinator names one process's life, so that a restarted one never takes itself for its predecessor.
   Result<bool> lead(LeaderInfo& info, int64_t term_ms);
   Status resign(const LeaderInfo& info);
   Result<LeaderInfo> leader();  // kUnavailable if none leads
@@ -72,11 +75,13 @@ class Registry {
   Status beat_worker(const WorkerInfo& info);
   Status beat_profiler(const ProfilerInfo& info);
   Status remove_peer(const std::string& id);
-  Result<std::vector<WorkerInfo>> workers(int64_t newer_than_ms);
-  Result<std::vector<ProfilerInfo>> profilers(int64_t newer_than_ms);
+  // Those whose last beat is at most `max_age_ms` old. Ages and heartbeat_ms are by Redis's clock: hosts'
+  // clocks may differ, so what beat_* was given as heartbeat_ms does not matter. Ordered by id.
+  Result<std::vector<WorkerInfo>> workers(int64_t max_age_ms);
+  Result<std::vector<ProfilerInfo>> profilers(int64_t max_age_ms);
 
   Status put_state(const SweepState& state);
-  Result<std::vector<SweepState>> states();
+  Result<std::vector<SweepState>> states();  // ordered by name
 
  private:
   Redis& redis_;
