@@ -1,5 +1,6 @@
 #include "worker/llm/chat_request.h"
 
+#include <arpa/inet.h>
 #include <curl/curl.h>
 #include <fmt/format.h>
 
@@ -18,7 +19,9 @@ std::string url_part(CURLU* url, CURLUPart part) {
 }
 
 bool is_loopback(const std::string& host) {
-  return host == "localhost" || host == "[::1]" || host.starts_with("127.");
+  in_addr address{};  // a name that only begins like a number is no address
+  if (inet_pton(AF_INET, host.c_str(), &address) == 1) return (ntohl(address.s_addr) >> 24) == 127;
+  return host == "localhost" || host == "[::1]";
 }
 
 }  // namespace

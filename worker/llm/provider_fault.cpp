@@ -54,7 +54,7 @@ std::string describe_fault(int http_status, const ProviderError& error, const st
     while (end > kLimit - 7 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
     text = text.substr(0, end) + "...";
   }
-  const std::string code = redact(error.code.substr(0, 100), key);
+  const std::string code = redact(error.code, key).substr(0, 100);
   std::string result =
       http_status == 200 ? "an error inside the answer" : fmt::format("HTTP {}", http_status);
   if (error.status > 0 && http_status == 200) result += fmt::format(" ({})", error.status);

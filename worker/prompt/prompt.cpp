@@ -13,7 +13,7 @@ namespace {
 std::string compile_command(const GpuConfig& gpu) {
   std::string command =
       gpu.target == TargetKind::kCpu
-          ? fmt::format("g++ -O3 -std=c++17 -march={} -fPIC -shared", gpu.arch)
+          ? fmt::format("g++ -O3 -std=c++20 -march={} -fPIC -shared", gpu.arch)
           : fmt::format("nvcc -O3 -std=c++17 -lineinfo -cudart shared -arch={} -shared", gpu.arch);
   for (const std::string& flag : gpu.compile_flags) command += " " + flag;
   return command + (gpu.target == TargetKind::kCpu ? " kernel.cpp -o kernel.so" : " kernel.cu -o kernel.so");
