@@ -35,7 +35,9 @@ Result<std::optional<StoredReply>> ReplyBank::find(const std::string& key) {
     bytes = *std::move(spooled);
   }
   FIXIT_ASSIGN_OR_RETURN(StoredReply reply, decode<StoredReply>(bytes));
-  if (!hash) FIXIT_ASSIGN_OR_RETURN(reply, deliver(key, reply));
+  if (!hash) {
+    FIXIT_ASSIGN_OR_RETURN(reply, deliver(key, reply));
+  }
   return std::optional<StoredReply>(std::move(reply));
 }
 
