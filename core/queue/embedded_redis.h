@@ -9,9 +9,10 @@
 
 namespace fixit {
 
-// Listens on a Unix socket and on a free loopback port, appends to a file in `folder` with fsync every second,
-// noeviction. Stopped by the destructor (SHUTDOWN, then SIGKILL after 5 s); dies with its parent. A socket that
-// a live server in `folder` already serves is joined instead of started, and then not stopped.
+// Listens on a Unix socket and on a free loopback port, appends to a file in `folder` with fsync every
+// second, noeviction. Stopped by the destructor (SIGTERM, at which Redis writes out its file; SIGKILL after 5
+// s); dies with its parent. A socket that a live server in `folder` already serves is joined instead of
+// started, and then not stopped.
 class EmbeddedRedis {
  public:
   static Result<std::unique_ptr<EmbeddedRedis>> start(const std::filesystem::path& folder);

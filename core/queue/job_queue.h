@@ -70,7 +70,7 @@ struct RetryPolicy {
   int max_provider = 20;
   int max_out_of_memory = 3;
   int max_crash = 3;
-  int64_t backoff_ms = 500;       // first delay; doubles, full jitter
+  int64_t backoff_ms = 500;  // first delay; doubles, full jitter
   int64_t max_backoff_ms = 60000;
 };
 
@@ -103,8 +103,10 @@ class JobQueue {
     int64_t added = 0;
     int64_t existing = 0;
   };
-  // Idempotent: a job whose record exists is left alone. `priority` 1..9 weighs the sweep's share of the lane.
-  Result<Enqueued> enqueue(const Lane& lane, const std::string& sweep, int priority, std::span<const NewJob> jobs);
+  // Idempotent: a job whose record exists is left alone. `priority` 1..9 weighs the sweep's share of the
+  // lane.
+  Result<Enqueued> enqueue(const Lane& lane, const std::string& sweep, int priority,
+                           std::span<const NewJob> jobs);
 
   // Leases up to max jobs, lane by lane in the order given, sweeps of a lane by weighted fair share (so that
   // none starves). Paused and cancelled sweeps and parked lanes give nothing.

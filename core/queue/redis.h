@@ -36,12 +36,20 @@ class Redis {
  public:
   virtual ~Redis() = default;
   using Command = std::vector<std::string>;
-  // A kError reply becomes a Status (kInternal, with Redis's text; kDenied for NOAUTH and NOPERM).
+  // A kError reply becomes a Status: see redis_error().
   virtual Result<RedisReply> call(const Command& command) = 0;
-  // Sends all, then reads all. Errors of single commands stay in their replies.
+  // The longest that call() takes. A blocking command (BLPOP) must ask for less.
+  virtual int timeout_ms() const { return 5000; }
+  // Sends all, then reads all; here the timeout is the longest wait for the next reply. Errors of single
+  // commands stay in their replies.
   virtual Result<std::vector<RedisReply>> pipeline(const std::vector<Command>& commands) = 0;
   static Result<std::unique_ptr<Redis>> connect(const RedisAddress& address, int timeout_ms = 5000);
 };
+
+// The Status of an error reply: kDenied (NOAUTH, NOPERM, WRONGPASS), kFull (OOM; MISCONF: its disk is full),
+// kUnavailable (LOADING, BUSY, READONLY, MASTERDOWN), kNotFound (NOSCRIPT), else kInternal; with Redis's
+// text.
+Status redis_error(const std::string& text);
 
 // Refuses, saying what to change: a server before 7, maxmemory-policy other than noeviction, no persistence
 // (neither append-only file nor snapshots) unless allow_volatile, a schema other than ours.

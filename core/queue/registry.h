@@ -22,7 +22,7 @@ struct WorkerInfo {
   std::string id;
   std::string host;
   int64_t pid = 0;
-  int held = 0;             // jobs leased
+  int held = 0;              // jobs leased
   int64_t heartbeat_ms = 0;  // unix
   MSGPACK_DEFINE_MAP(id, host, pid, held, heartbeat_ms);
 };
@@ -41,8 +41,8 @@ struct ProfilerInfo {
 // Phase of a sweep's life, for status.
 struct SweepState {
   std::string name;
-  std::string phase;     // rollout, repair, rationale, build, done, failed
-  int64_t planned = 0;   // rollout (or evaluate) jobs
+  std::string phase;    // rollout, repair, rationale, build, done, failed
+  int64_t planned = 0;  // rollout (or evaluate) jobs
   int64_t finished = 0;
   int64_t phase_planned = 0;  // jobs of the current phase
   int64_t phase_finished = 0;
@@ -51,8 +51,8 @@ struct SweepState {
   int64_t tokens = 0;
   double usd = 0;
   int64_t updated_ms = 0;
-  MSGPACK_DEFINE_MAP(name, phase, planned, finished, phase_planned, phase_finished, turns_by_status, error, tokens,
-                     usd, updated_ms);
+  MSGPACK_DEFINE_MAP(name, phase, planned, finished, phase_planned, phase_finished, turns_by_status, error,
+                     tokens, usd, updated_ms);
 };
 
 class Registry {

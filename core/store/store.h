@@ -1,5 +1,5 @@
-// Content-addressed blobs, and names bound to them. The coordinator owns a PackStore; every other program sees
-// the same interface over ZeroMQ (core/wire/remote_store.h).
+// Content-addressed blobs, and names bound to them. The coordinator owns a PackStore; every other program
+// sees the same interface over ZeroMQ (core/wire/remote_store.h).
 #pragma once
 
 #include <filesystem>

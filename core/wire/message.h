@@ -18,6 +18,7 @@ namespace fixit {
 inline constexpr int kProtocolVersion = 1;
 inline constexpr size_t kMaxBodyBytes = 64u << 20;
 inline constexpr size_t kMaxBlobBytes = 512u << 20;
+inline constexpr size_t kMaxBlobs = 16;  // of one message
 
 enum class MessageType {
   kHello,       // first message of every peer: Hello -> kWelcome or kError
@@ -34,6 +35,7 @@ enum class MessageType {
   kBlobPut,     // BlobRef and one blob frame -> kOk once stored
   kNameBind,    // NameBinding -> kOk once durable
   kNameGet,     // NameRef -> kName
+  kStoreSync,   // -> kOk once every blob put before is durable
   kLaunch,      // LaunchRequest -> kLaunched
   kAwaitJob,    // JobRef -> kJobResult when the journal holds the job's end
   // broker -> profiler
@@ -79,6 +81,8 @@ struct Message {
 // malformed frames, kUnsupported (naming both versions) for another protocol version.
 std::vector<std::string> encode_message(const Message& message);
 Result<Message> decode_message(const std::vector<std::string>& frames);
+// The id in the envelope, for answering frames that do not decode; empty if it cannot be read either.
+std::string message_id(const std::vector<std::string>& frames);
 
 template <typename Body>
 Message make_message(MessageType type, std::string id, const Body& body) {

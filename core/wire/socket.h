@@ -1,7 +1,7 @@
 // Typed ends of ZeroMQ sockets. A socket belongs to the thread that polls it.
 #pragma once
 
-#include <functional>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -29,6 +29,10 @@ class RouterSocket {
   // Waits up to timeout_ms; empty when nothing came. wake() from another thread ends the wait early.
   virtual std::vector<Received> receive(int timeout_ms) = 0;
   virtual void wake() = 0;  // thread-safe
+  virtual int64_t malformed() const = 0;  // messages so far that did not decode
 };
+
+// kDenied unless only processes of this machine can reach `endpoint`: tcp://127.*, tcp://[::1], ipc://.
+Status require_loopback(const std::string& endpoint);
 
 }  // namespace fixit

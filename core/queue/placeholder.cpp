@@ -1,1 +1,0 @@
-#include "core/queue/embedded_redis.h"

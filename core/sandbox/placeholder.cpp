@@ -1,1 +1,0 @@
-#include "core/sandbox/sandbox.h"

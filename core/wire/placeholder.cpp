@@ -1,1 +1,0 @@
-#include "core/wire/broker_client.h"
