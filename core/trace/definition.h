@@ -18,16 +18,33 @@
 
 namespace fixit {
 
-enum class Dtype { kFloat32, kFloat16, kBfloat16, kFloat8E4m3fn, kFloat8E5m2, kFloat4E2m1, kInt64, kInt32, kInt16, kInt8, kBool };
+enum class Dtype {
+  kFloat32,
+  kFloat16,
+  kBfloat16,
+  kFloat8E4m3fn,
+  kFloat8E5m2,
+  kFloat4E2m1,
+  kInt64,
+  kInt32,
+  kInt16,
+  kInt8,
+  kBool
+};
 
 template <>
 struct EnumNames<Dtype> {
   static constexpr std::pair<Dtype, std::string_view> values[] = {
-      {Dtype::kFloat32, "float32"},           {Dtype::kFloat16, "float16"},
-      {Dtype::kBfloat16, "bfloat16"},         {Dtype::kFloat8E4m3fn, "float8_e4m3fn"},
-      {Dtype::kFloat8E5m2, "float8_e5m2"},    {Dtype::kFloat4E2m1, "float4_e2m1"},
-      {Dtype::kInt64, "int64"},               {Dtype::kInt32, "int32"},
-      {Dtype::kInt16, "int16"},               {Dtype::kInt8, "int8"},
+      {Dtype::kFloat32, "float32"},
+      {Dtype::kFloat16, "float16"},
+      {Dtype::kBfloat16, "bfloat16"},
+      {Dtype::kFloat8E4m3fn, "float8_e4m3fn"},
+      {Dtype::kFloat8E5m2, "float8_e5m2"},
+      {Dtype::kFloat4E2m1, "float4_e2m1"},
+      {Dtype::kInt64, "int64"},
+      {Dtype::kInt32, "int32"},
+      {Dtype::kInt16, "int16"},
+      {Dtype::kInt8, "int8"},
       {Dtype::kBool, "bool"},
   };
 };

@@ -1,6 +1,7 @@
 // FlashInfer-Trace Solution and Trace: what exports write and other tools of the format read.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -21,9 +22,10 @@ struct Solution {
   std::string definition;
   std::string author;
   std::string language;  // cuda, cpp, triton, python
-  std::string binding;   // tvm-ffi, c, torch
+  std::string binding;   // tvm-ffi (also where the file says null), c, torch
   std::vector<std::string> target_hardware;
   std::string entry_point;  // file::symbol
+  std::vector<std::string> dependencies;
   bool destination_passing_style = true;
   std::vector<SourceFile> sources;
   std::string description;
@@ -33,9 +35,10 @@ Result<Solution> parse_solution(std::string_view json, std::string_view where);
 std::string write_solution(const Solution& solution);
 
 struct TraceEvaluation {
-  std::string status;     // FlashInfer-Trace status name: PASSED, INCORRECT_NUMERICAL, ...
+  std::string status;  // FlashInfer-Trace status name: PASSED, INCORRECT_NUMERICAL, ...
   std::string hardware;
-  std::string timestamp;  // ISO 8601
+  std::map<std::string, std::string> libraries;  // "libs" of the environment
+  std::string timestamp;                         // ISO 8601
   std::string log;
   std::optional<double> max_relative_error;
   std::optional<double> max_absolute_error;
@@ -46,8 +49,8 @@ struct TraceEvaluation {
 
 struct Trace {
   std::string definition;
-  std::string workload_json;
-  std::string solution;
+  std::string workload_json;  // a bare workload, one line
+  std::string solution;       // name of the solution; empty: a workload without one
   std::optional<TraceEvaluation> evaluation;
 };
 

@@ -18,8 +18,8 @@ struct LoadedProblem {
   std::filesystem::path root;               // of its trace set: stored tensors' paths are relative to it
 };
 
-// Loads all of a trace set. Duplicate definition names or workload uuids, workloads of unknown definitions and
-// invalid files are errors that name file, line and field.
+// Loads all of a trace set. Duplicate definition names or workload uuids, workloads of unknown definitions
+// and invalid files are errors that name file, line and field.
 Result<std::vector<LoadedProblem>> load_trace_set(const std::filesystem::path& root);
 
 }  // namespace fixit

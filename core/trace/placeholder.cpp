@@ -1,1 +1,0 @@
-#include "core/trace/definition.h"
