@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -62,9 +63,11 @@ class Registry {
   // kConflict if a sweep of that name with another hash exists; ok if equal.
   Status put_sweep(const FrozenSweep& sweep);
   Result<FrozenSweep> get_sweep(const std::string& name);  // kNotFound
+  Result<std::vector<std::string>> sweeps();               // names, ordered
 
-  // Takes or renews the lead: true if `coordinator` leads for the next `term_ms`. A new leader gets the next
-  // epoch, fenced in the same script.
+  // Takes or renews the lead: true if `coordinator` leads for the next `term_ms`; then info.epoch is its
+  // epoch, to be passed in again. A new leader gets the next epoch, fenced in the same script. REQUIRES:
+  // coordinator names one process's life, so that a restarted one never takes itself for its predecessor.
   Result<bool> lead(LeaderInfo& info, int64_t term_ms);
   Status resign(const LeaderInfo& info);
   Result<LeaderInfo> leader();  // kUnavailable if none leads
@@ -72,11 +75,13 @@ class Registry {
   Status beat_worker(const WorkerInfo& info);
   Status beat_profiler(const ProfilerInfo& info);
   Status remove_peer(const std::string& id);
-  Result<std::vector<WorkerInfo>> workers(int64_t newer_than_ms);
-  Result<std::vector<ProfilerInfo>> profilers(int64_t newer_than_ms);
+  // Those whose last beat is at most `max_age_ms` old. Ages and heartbeat_ms are by Redis's clock: hosts'
+  // clocks may differ, so what beat_* was given as heartbeat_ms does not matter. Ordered by id.
+  Result<std::vector<WorkerInfo>> workers(int64_t max_age_ms);
+  Result<std::vector<ProfilerInfo>> profilers(int64_t max_age_ms);
 
   Status put_state(const SweepState& state);
-  Result<std::vector<SweepState>> states();
+  Result<std::vector<SweepState>> states();  // ordered by name
 
  private:
   Redis& redis_;

@@ -1,0 +1,18 @@
+# cmake -DSOURCE=scripts -DOUTPUT=scripts.cpp -P embed_scripts.cmake: the Lua files as string constants.
+file(READ ${SOURCE}/prelude.lua prelude)
+file(GLOB files ${SOURCE}/lane/*.lua ${SOURCE}/registry/*.lua)
+set(text "// Generated from ${SOURCE} by embed_scripts.cmake.\n#include \"core/queue/script.h\"\n\nnamespace fixit {\n\n")
+set(table "")
+foreach(path ${files})
+  get_filename_component(name ${path} NAME_WE)
+  get_filename_component(folder ${path} DIRECTORY)
+  get_filename_component(folder ${folder} NAME)
+  file(READ ${path} body)
+  if(folder STREQUAL "lane")
+    set(body "${prelude}${body}")
+  endif()
+  # Compilers limit one string literal to 64 KiB; the longest script is far from it.
+  string(APPEND table "  if (name == \"${name}\") return R\"lua(${body})lua\";\n")
+endforeach()
+string(APPEND text "std::string_view script_text(std::string_view name) {\n${table}  return {};\n}\n\n}  // namespace fixit\n")
+file(WRITE ${OUTPUT} "${text}")
