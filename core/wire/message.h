@@ -61,7 +61,7 @@ struct EnumNames<MessageType> {
       {MessageType::kProfile, "profile"},      {MessageType::kCancel, "cancel"},
       {MessageType::kBlobHas, "blob_has"},     {MessageType::kBlobGet, "blob_get"},
       {MessageType::kBlobPut, "blob_put"},     {MessageType::kNameBind, "name_bind"},
-      {MessageType::kNameGet, "name_get"},     {MessageType::kLaunch, "launch"},
+      {MessageType::kNameGet, "name_get"},        {MessageType::kStoreSync, "store_sync"},     {MessageType::kLaunch, "launch"},
       {MessageType::kAwaitJob, "await_job"},   {MessageType::kCancelled, "cancelled"},
       {MessageType::kVerdictAck, "verdict_ack"}, {MessageType::kCredit, "credit"},
       {MessageType::kVerdict, "verdict"},      {MessageType::kBlob, "blob"},

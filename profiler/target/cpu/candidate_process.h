@@ -34,8 +34,8 @@ struct CandidateSpec {
   std::string entry_point = "run";
   std::vector<CandidateArgument> arguments;
   int64_t memory_bytes = 0;  // beyond the tensors
-  std::vector<int> cores;
-  bool trace = false;            // started under ptrace, for the instruction proof
+  std::vector<int> cores;    // leave the caller's thread one of its own: handshakes then cost a microsecond
+  bool trace = false;        // started under ptrace, for the instruction proof
   std::filesystem::path runner;  // the fixit-cpu-runner program
 };
 
@@ -61,7 +61,8 @@ class CandidateProcess {
   virtual CallOutcome call(int64_t deadline_ms) = 0;
   // After a call: which tensor's canary was overwritten, if any ("write before the start of C").
   virtual std::optional<Fault> check_canaries() = 0;
-  // Work that outlives the call: other threads still running or CPU time still rising. Evidence if so.
+  // Work that outlives the call: other threads still running or CPU time still rising, now or between the two
+  // latest calls. Evidence if so.
   virtual std::optional<std::string> leftover_work() = 0;
   virtual SandboxLevel level() const = 0;
   virtual int pid() const = 0;
