@@ -65,7 +65,7 @@ int run(const Arguments& arguments) {
   std::unique_ptr<EmbeddedRedis> embedded;  // started before signals are blocked: a child inherits the mask
   if (site->redis == "embedded") {
     auto started = EmbeddedRedis::start(site->redis_folder());
-    if (!started.ok()) return report(started.status().with_context("embedded Redis"));
+    if (!started.ok()) return report(started.status());
     embedded = *std::move(started);
     address = embedded->address();
   } else {

@@ -1,6 +1,7 @@
 #include "coordinator/service/job_answers.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace fixit {
 namespace {
