@@ -35,6 +35,7 @@ class Broker {
     int64_t epoch = 0;
     int64_t silence_ms = 10000;  // without a heartbeat: a peer is gone
     int64_t heartbeat_ms = 1000;
+    int64_t view_ms = 1000;
     int max_queue = 256;         // waiting requests per GPU kind; beyond it kProfile is answered kFull
     int max_profiler_deaths = 2; // a request that took so many profilers with it ends as INFRA, with evidence
     BlobStore* store = nullptr;
@@ -43,7 +44,7 @@ class Broker {
     std::function<Result<Launched>(const LaunchRequest&)> launch;
     // Called on the broker's thread; the answer may come at any time from any thread.
     std::function<void(const JobRef&, std::function<void(Result<JobResult>)>)> await_job;
-    // Each second, on the broker's thread: who lives and what waits.
+    // Each view_ms, on the broker's thread: who lives and what waits.
     std::function<void(const BrokerView&)> on_view;
   };
   static Result<std::unique_ptr<Broker>> start(Options options);

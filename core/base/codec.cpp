@@ -9,6 +9,9 @@ namespace {
 constexpr size_t kMaxElements = 4u << 20;
 constexpr size_t kMaxBytes = 1u << 30;
 constexpr size_t kMaxDepth = 64;
+constexpr size_t kMaxKeys = 4096;  // of one JSON object: an ordered object finds a key by looking at all before it
+
+struct TooManyKeys {};  // leaves the JSON parser from inside a callback
 
 bool is_utf8(std::string_view text) {
   try {
@@ -139,6 +142,7 @@ Result<Json> parse_json(std::string_view text, std::string_view where) {
     if (event == Json::parse_event_t::key && !keys.empty() && duplicate.empty() &&
         !keys.back().insert(parsed.get<std::string>()).second)
       duplicate = parsed.get<std::string>();
+    if (!keys.empty() && keys.back().size() > kMaxKeys) throw TooManyKeys();
     return true;
   };
   try {
@@ -148,6 +152,8 @@ Result<Json> parse_json(std::string_view text, std::string_view where) {
     if (!duplicate.empty())
       return Status(ErrorCode::kInvalid, std::string(where) + ": key `" + duplicate + "` appears twice in one object");
     return json;
+  } catch (const TooManyKeys&) {
+    return Status(ErrorCode::kInvalid, std::string(where) + ": an object has more than 4096 keys");
   } catch (const nlohmann::json::exception& error) {
     return Status(ErrorCode::kInvalid, std::string(where) + ": not valid JSON: " + error.what());
   }

@@ -26,6 +26,7 @@ struct Refusal {
 
 class TreeBuilder : public YAML::EventHandler {
  public:
+  explicit TreeBuilder(int first_line) : first_line_(first_line) {}
   std::shared_ptr<const YamlNode> root() const { return root_; }
 
   void OnDocumentStart(const YAML::Mark&) override {}
@@ -35,7 +36,7 @@ class TreeBuilder : public YAML::EventHandler {
   }
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     const auto found = anchors_.find(anchor);
-    if (found == anchors_.end()) throw Refusal{mark.line + 1, "this alias refers to what contains it"};
+    if (found == anchors_.end()) throw Refusal{line_of(mark), "this alias refers to what contains it"};
     place(found->second, 0, mark);
   }
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
@@ -44,7 +45,7 @@ class TreeBuilder : public YAML::EventHandler {
     scalar->text = value;
     scalar->quoted = tag == "!";
     if (!tag.empty() && tag != "!" && tag != "?")
-      throw Refusal{mark.line + 1, "tags (" + tag + ") are not accepted"};
+      throw Refusal{line_of(mark), "tags (" + tag + ") are not accepted"};
     place(scalar, anchor, mark);
   }
   void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
@@ -66,15 +67,17 @@ class TreeBuilder : public YAML::EventHandler {
     std::shared_ptr<const YamlNode> key;  // of a map: read, its value not yet
   };
 
-  static std::shared_ptr<YamlNode> node(YamlNode::Kind kind, const YAML::Mark& mark) {
+  int line_of(const YAML::Mark& mark) const { return mark.line + first_line_; }
+
+  std::shared_ptr<YamlNode> node(YamlNode::Kind kind, const YAML::Mark& mark) {
     auto made = std::make_shared<YamlNode>();
     made->kind = kind;
-    made->line = mark.line + 1;
+    made->line = line_of(mark);
     return made;
   }
 
   void open(YamlNode::Kind kind, const YAML::Mark& mark, YAML::anchor_t anchor) {
-    if (stack_.size() >= kMaxDepth) throw Refusal{mark.line + 1, "nested deeper than 64 levels"};
+    if (stack_.size() >= kMaxDepth) throw Refusal{line_of(mark), "nested deeper than 64 levels"};
     stack_.push_back({node(kind, mark), anchor, mark, nullptr});
   }
 
@@ -93,7 +96,7 @@ class TreeBuilder : public YAML::EventHandler {
     Open& parent = stack_.back();
     parent.node->expanded += child->expanded;
     if (parent.node->expanded > kMaxNodes)
-      throw Refusal{mark.line + 1, "more than 100000 values, aliases written out"};
+      throw Refusal{line_of(mark), "more than 100000 values, aliases written out"};
     if (parent.node->kind == YamlNode::Kind::kSequence) {
       parent.node->items.push_back(std::move(child));
     } else if (parent.key == nullptr) {
@@ -104,6 +107,7 @@ class TreeBuilder : public YAML::EventHandler {
     }
   }
 
+  int first_line_;
   std::vector<Open> stack_;
   std::map<YAML::anchor_t, std::shared_ptr<const YamlNode>> anchors_;
   std::shared_ptr<const YamlNode> root_;
@@ -151,23 +155,22 @@ Result<std::shared_ptr<const YamlNode>> parse_yaml(std::string_view text, std::s
   if (text.size() > kMaxBytes) return refuse(file, first_line, "the file is larger than 1 MiB");
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
   if (auto bad = check_bytes(text, file, first_line)) return *bad;
-  const int offset = first_line - 1;
   try {
     std::istringstream stream{std::string(text)};
     YAML::Parser parser(stream);
-    TreeBuilder builder;
+    TreeBuilder builder(first_line);
     if (!parser.HandleNextDocument(builder) || builder.root() == nullptr)
       return refuse(file, first_line, "the file holds no YAML document");
-    TreeBuilder second;
+    TreeBuilder second(first_line);
     if (parser.HandleNextDocument(second)) {
-      const int line = second.root() == nullptr ? 1 : second.root()->line;
-      return refuse(file, line + offset, "a second YAML document begins; one file holds one");
+      const int line = second.root() == nullptr ? first_line : second.root()->line;
+      return refuse(file, line, "a second YAML document begins; one file holds one");
     }
     return builder.root();
   } catch (const Refusal& refusal) {
-    return refuse(file, refusal.line + offset, refusal.what);
+    return refuse(file, refusal.line, refusal.what);
   } catch (const YAML::Exception& error) {
-    return refuse(file, (error.mark.is_null() ? 1 : error.mark.line + 1) + offset,
+    return refuse(file, error.mark.is_null() ? first_line : error.mark.line + first_line,
                   "not valid YAML: " + error.msg);
   } catch (const std::exception& error) {
     return refuse(file, first_line, std::string("not valid YAML: ") + error.what());

@@ -28,7 +28,8 @@ struct YamlNode {
 };
 
 // Exactly one document, UTF-8 (a byte order mark and CRLF are fine), at most 1 MiB, 100,000 nodes with
-// aliases written out, 64 levels. kInvalid with `file`:line.
+// aliases written out, 64 levels. kInvalid with `file`:line. `first_line`
+// is the number of the first line of `text` in the file.
 Result<std::shared_ptr<const YamlNode>> parse_yaml(std::string_view text, std::string_view file,
                                                    int first_line = 1);
 Result<std::shared_ptr<const YamlNode>> load_yaml(const std::filesystem::path& file);

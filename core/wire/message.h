@@ -61,7 +61,7 @@ struct EnumNames<MessageType> {
       {MessageType::kProfile, "profile"},      {MessageType::kCancel, "cancel"},
       {MessageType::kBlobHas, "blob_has"},     {MessageType::kBlobGet, "blob_get"},
       {MessageType::kBlobPut, "blob_put"},     {MessageType::kNameBind, "name_bind"},
-      {MessageType::kNameGet, "name_get"},     {MessageType::kLaunch, "launch"},
+      {MessageType::kNameGet, "name_get"},        {MessageType::kStoreSync, "store_sync"},     {MessageType::kLaunch, "launch"},
       {MessageType::kAwaitJob, "await_job"},   {MessageType::kCancelled, "cancelled"},
       {MessageType::kVerdictAck, "verdict_ack"}, {MessageType::kCredit, "credit"},
       {MessageType::kVerdict, "verdict"},      {MessageType::kBlob, "blob"},
@@ -224,5 +224,12 @@ struct JobResult {
   std::string end;   // msgpack of its JobEndRecord
   MSGPACK_DEFINE_MAP(turn, end);
 };
+
+FIXIT_EXTERN_CODEC(Hello)
+FIXIT_EXTERN_CODEC(ProfileRequest)
+FIXIT_EXTERN_CODEC(VerdictReply)
+FIXIT_EXTERN_CODEC(LaunchRequest)
+FIXIT_EXTERN_CODEC(Launched)
+FIXIT_EXTERN_CODEC(JobResult)
 
 }  // namespace fixit

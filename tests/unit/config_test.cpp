@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <fstream>
 
 #include "core/base/file.h"
 #include "core/config/config_files.h"
@@ -46,7 +47,10 @@ std::string replaced(std::string text, std::string_view from, std::string_view t
 class Config : public ::testing::Test {
  protected:
   std::string sweep_error(const std::string& text) {
-    const auto sweep = load_sweep(folder_.write("sweep.yaml", text));
+    const auto file = folder_ / "sweep.yaml";
+    std::filesystem::remove(file);  // a file that is cut to nothing and closed is flushed, a new one is not
+    std::ofstream(file, std::ios::binary) << text;
+    const auto sweep = load_sweep(file);
     return sweep.ok() ? "accepted" : sweep.status().message();
   }
   std::string sweep_error(std::string_view from, std::string_view to) {

@@ -208,6 +208,12 @@ TEST(Trace, HoldsMeasuresAsTheStatusWants) {
               HasSubstr("evaluation.status"));
 }
 
+TEST(Definition, ManyKeysAreRefusedAtOnce) {
+  std::string axes;
+  for (int i = 0; i < 200000; ++i) axes += "\"a" + std::to_string(i) + "\":{},";
+  EXPECT_THAT(definition_error("\"axes\":{", "\"axes\":{" + axes), HasSubstr("more than 4096 keys"));
+}
+
 TEST(Trace, DamagedDocumentsGiveErrorsAndNothingWorse) {
   std::mt19937 random(7);
   int refused = 0;

@@ -95,9 +95,14 @@ local function take_back(id, record, crash_limit)
   return 1
 end
 
+-- Leases of a batch end together, and Redis's own printing of a score is slow: it is printed once.
+local printed_deadline, deadline_text
 local function set_lease(id, record, deadline)
+  if deadline ~= printed_deadline then
+    printed_deadline, deadline_text = deadline, string.format('%.0f', deadline)
+  end
   record[R_UNTIL] = deadline
-  expiries[#expiries + 1] = deadline
+  expiries[#expiries + 1] = deadline_text
   expiries[#expiries + 1] = id
   save(id)
 end
