@@ -16,10 +16,12 @@ struct Extraction {
   std::string reason;
 };
 
-// Fenced blocks tagged cpp, cuda, c++, cu, cc, cxx (any case, attributes after the tag allowed), fences of three
-// or more backticks or tildes, indented up to three columns, LF or CRLF. Thinking (<think>...</think>, also
-// unclosed) is never searched. The last complete block that defines `entry_point` wins, else the last complete
-// block; an unclosed fence is never code: TRUNCATED where finish_reason is "length", else NO_CODE.
-Extraction extract_kernel(std::string_view reply, std::string_view finish_reason, std::string_view entry_point);
+// Fenced blocks tagged cpp, cuda, c++, cu, cc, cxx (any case, attributes after the tag allowed), fences of
+// three or more backticks or tildes, indented up to three columns, LF or CRLF. Thinking (<think>...</think>,
+// also unclosed) is never searched. The last complete block that defines `entry_point` wins, else the last
+// complete block unless an unclosed one follows; an unclosed fence is never code: TRUNCATED where
+// finish_reason is "length", else NO_CODE. CRLF becomes LF in `source`.
+Extraction extract_kernel(std::string_view reply, std::string_view finish_reason,
+                          std::string_view entry_point);
 
 }  // namespace fixit

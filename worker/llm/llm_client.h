@@ -48,8 +48,8 @@ struct ChatFailure {
 
 using ChatOutcome = std::variant<ChatReply, ChatFailure>;
 
-// Thread-safe. Callbacks run on the client's thread and must not block. 429, 5xx, resets and stalls are retried
-// inside, with jitter and Retry-After, up to the model's max_attempts.
+// Thread-safe. Callbacks run on the client's thread and must not block. 429, 5xx, resets and stalls are
+// retried inside, with jitter and Retry-After, up to the model's max_attempts.
 class LlmClient {
  public:
   static std::unique_ptr<LlmClient> start();
@@ -58,9 +58,9 @@ class LlmClient {
 };
 
 // "rollout/PROBLEM/sample0/turn2": the path of a recorded reply below a replay model's folder, without `.md`.
-// Repairs and rationales: "repair/PROBLEM/sample0-turn1/turn0": sample and turn of the failure, then the turn of
-// the repair (the attempt of the rationale).
-std::string replay_slot(JobKind kind, const std::string& problem, int sample, const std::optional<int>& failed_turn,
-                        int turn);
+// Repairs and rationales: "repair/PROBLEM/sample0-turn1/turn0": sample and turn of the failure, then the turn
+// of the repair (the attempt of the rationale).
+std::string replay_slot(JobKind kind, const std::string& problem, int sample,
+                        const std::optional<int>& failed_turn, int turn);
 
 }  // namespace fixit

@@ -9,7 +9,8 @@ namespace fixit {
 
 struct RationaleCheck {
   bool accepted = false;
-  std::string rule;  // too_short, too_long, forbidden_phrase:..., mentions_repair, thinking_tags, code_block, language
+  std::string rule;  // too_short, too_long, forbidden_phrase:..., mentions_repair, thinking_tags, code_block,
+                     // language
   std::string text;  // the rationale proper: inside <rationale>...</rationale> where given, trimmed
 };
 
