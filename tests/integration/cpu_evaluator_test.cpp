@@ -86,6 +86,7 @@ class CpuEvaluatorTest : public ::testing::Test {
 };
 
 TEST_F(CpuEvaluatorTest, SaysEverythingOfACorrectKernelWithFma) {
+  request_.workloads = {workload(4)};  // 12288 multiply-adds: few enough to be counted exactly
   const Verdict verdict = evaluate(kernel(kFmaLoop));
   ASSERT_EQ(verdict.status, TurnStatus::kCorrect) << verdict.check << ": " << verdict.evidence;
   EXPECT_EQ(verdict.request_key, request_.key);
@@ -98,7 +99,7 @@ TEST_F(CpuEvaluatorTest, SaysEverythingOfACorrectKernelWithFma) {
   ASSERT_EQ(verdict.workloads.size(), 1u);
   const WorkloadVerdict& result = verdict.workloads[0];
   EXPECT_EQ(result.status, TurnStatus::kCorrect);
-  EXPECT_EQ(result.axes.at("M"), 32);
+  EXPECT_EQ(result.axes.at("M"), 4);
   EXPECT_EQ(result.calls, 1 + 2 + 8 + 1);
   ASSERT_TRUE(result.latency && result.reference_latency && result.speedup && verdict.speedup);
   EXPECT_EQ(result.latency->samples, 8);
@@ -107,7 +108,7 @@ TEST_F(CpuEvaluatorTest, SaysEverythingOfACorrectKernelWithFma) {
   EXPECT_DOUBLE_EQ(*verdict.speedup, result.reference_latency->median_ms / result.latency->median_ms);
   ASSERT_EQ(result.outputs.size(), 1u);
   EXPECT_EQ(result.outputs[0].mismatched, 0);
-  EXPECT_EQ(result.outputs[0].elements, 32 * 48);
+  EXPECT_EQ(result.outputs[0].elements, 4 * 48);
   EXPECT_FALSE(result.fixed_inputs);
   for (const char* stage : {"static", "fetch", "correctness", "timing", "instructions", "total"})
     EXPECT_GT(verdict.stage_ms.at(stage), 0) << stage;
@@ -115,6 +116,14 @@ TEST_F(CpuEvaluatorTest, SaysEverythingOfACorrectKernelWithFma) {
   EXPECT_EQ(verdict.instructions.verdict, InstructionVerdict::kYes) << verdict.instructions.reason;
   ASSERT_TRUE(verdict.instructions.work_fraction.has_value());
   EXPECT_NEAR(*verdict.instructions.work_fraction, 1, 0.01);  // a multiply-add for every product
+}
+
+TEST_F(CpuEvaluatorTest, EndsAProofThatWouldCountTooMuch) {
+  if (!evaluator_->capability().proves_instructions) GTEST_SKIP() << "this machine forbids tracing";
+  const Verdict verdict = evaluate(kernel(kFmaLoop));  // 98304 multiply-adds
+  EXPECT_EQ(verdict.instructions.verdict, InstructionVerdict::kYes) << verdict.instructions.reason;
+  EXPECT_TRUE(verdict.instructions.capped);
+  EXPECT_FALSE(verdict.instructions.work_fraction.has_value());
 }
 
 TEST_F(CpuEvaluatorTest, TellsKernelsWithoutAndWithTokenInstructions) {

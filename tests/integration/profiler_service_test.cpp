@@ -98,9 +98,11 @@ class ProfilerServiceTest : public ::testing::Test {
   }
   ProfileRequest request(const std::string& name) {
     ProfileRequest result;
-    result.key = sha256(name);
+    result.job = name;
     result.gpu = "cpu";
     result.artifact = *store_->put("object of " + name);
+    result.compile_key = sha256(name);
+    result.key = profile_request_key(result);
     return result;
   }
   static Verdict read(std::future<Result<Message>> answer) {
@@ -134,8 +136,7 @@ TEST_F(ProfilerServiceTest, JudgesArtifactsOfTheCoordinatorsStore) {
 TEST_F(ProfilerServiceTest, PassesCancellationToTheRunningEvaluation) {
   std::atomic<bool> began{false}, ended{false};
   serve([&](const ProfileRequest& asked, BlobStore&, const std::atomic<bool>& cancelled) {
-    if (asked.key != sha256("long"))
-      return verdict_of(TurnStatus::kCorrect, cancelled ? "cancelled" : "measured");
+    if (asked.job != "long") return verdict_of(TurnStatus::kCorrect, cancelled ? "cancelled" : "measured");
     began = true;
     ended = becomes_true(cancelled);
     return verdict_of(TurnStatus::kInfra, "cancelled");
@@ -153,7 +154,8 @@ TEST_F(ProfilerServiceTest, FinishesWhatRunsBeforeItLeaves) {
   std::atomic<bool> began{false};
   serve([&](const ProfileRequest&, BlobStore&, const std::atomic<bool>& cancelled) {
     began = true;
-    return becomes_true(stop_) && !cancelled ? verdict_of(TurnStatus::kCorrect, "finished") : Verdict();
+    const bool stopping = becomes_true(stop_);
+    return verdict_of(TurnStatus::kCorrect, stopping && !cancelled ? "finished" : "given up");
   });
   auto answer = ask(request("a"));
   ASSERT_TRUE(becomes_true(began));

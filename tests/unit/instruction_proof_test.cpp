@@ -61,7 +61,7 @@ TEST(InstructionProof, IsUnknownWhereTheObjectCannotBeRead) {
 TEST(InstructionProof, SharesTheCountAmongSites) {
   EXPECT_EQ(cap_per_site(1), kMaxCountedExecutions);
   EXPECT_EQ(cap_per_site(100), kMaxCountedExecutions / 100);
-  EXPECT_EQ(cap_per_site(1000000), 16u);
+  EXPECT_EQ(cap_per_site(1000000), 4u);
 }
 
 }  // namespace

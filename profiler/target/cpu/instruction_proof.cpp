@@ -8,7 +8,7 @@ namespace fixit {
 namespace {
 
 constexpr size_t kShownSites = 16;
-constexpr uint64_t kMinCap = 16;
+constexpr uint64_t kMinCap = 4;
 
 InstructionProof unknown(std::string_view family, std::string reason) {
   InstructionProof proof;
