@@ -16,6 +16,7 @@
 #include "core/config/site_config.h"
 #include "core/queue/redis.h"
 #include "core/queue/registry.h"
+#include "profiler/reference/openblas_core.h"
 #include "profiler/service/profiler_service.h"
 #include "profiler/target/cpu/cpu_evaluator.h"
 
@@ -161,6 +162,7 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
+  fixit::restart_with_better_openblas_core(argv);
   spdlog::set_default_logger(spdlog::stderr_color_mt("profiler"));
   spdlog::set_level(spdlog::level::from_str(arguments.log_level));
   fixit::stop_on_signals();

@@ -42,7 +42,7 @@ class OpenblasProduct final : public MatrixProduct {
     openblas_set_num_threads(1);
     const std::string config = openblas_get_config();  // "OpenBLAS 0.3.21 NO_LAPACKE ..."
     const size_t version_end = config.find(' ', config.find(' ') + 1);
-    name_ = config.substr(0, version_end);
+    name_ = fmt::format("{} ({})", config.substr(0, version_end), openblas_get_corename());
   }
   void times_transposed(int64_t m, int64_t n, int64_t k, const float* a, int64_t lda, const float* b,
                         int64_t ldb, float* c, int64_t ldc) const override {

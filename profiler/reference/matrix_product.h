@@ -19,7 +19,7 @@ class MatrixProduct {
   // C[m, n] = A[m, k] x B[k, n]
   virtual void times(int64_t m, int64_t n, int64_t k, const float* a, int64_t lda, const float* b,
                      int64_t ldb, float* c, int64_t ldc) const = 0;
-  // "OpenBLAS 0.3.21", "plain C++"
+  // "OpenBLAS 0.3.21 (Haswell)", "plain C++"
   virtual std::string name() const = 0;
 };
 
