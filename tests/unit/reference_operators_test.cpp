@@ -4,6 +4,7 @@
 #include <random>
 #include <vector>
 
+#include "core/trace/trace_set.h"
 #include "profiler/reference/matrix_product.h"
 #include "profiler/reference/operators.h"
 #include "profiler/reference/pinned_crew.h"
@@ -135,7 +136,8 @@ TEST(Attention, IsSoftmaxAttentionWithCausalAndGroupedHeads) {
         const DoubleAttention expected = attention_in_double(s, q, k, v);
         for (size_t i = 0; i < o.size(); ++i)
           ASSERT_NEAR(o[i], expected.o[i], 1e-4) << product->name() << " O " << i;
-        for (size_t i = 0; s.lse && i < lse.size(); ++i) ASSERT_NEAR(lse[i], expected.lse[i], 1e-4) << "LSE " << i;
+        for (size_t i = 0; s.lse && i < lse.size(); ++i)
+          ASSERT_NEAR(lse[i], expected.lse[i], 1e-4) << "LSE " << i;
         EXPECT_DOUBLE_EQ(attention->flops(), 4.0 * expected.pairs * static_cast<double>(s.depth));
       }
 }
@@ -157,6 +159,34 @@ TEST(Rmsnorm, DividesByTheRootMeanSquare) {
       ASSERT_NEAR(y[at], expected, 1e-5);
     }
   }
+}
+
+TEST(MakeReference, FitsEveryWorkloadOfTheShippedProblems) {
+  const auto problems = load_trace_set(std::string(FIXIT_SOURCE_DIR) + "/configs/traces/cpu");
+  ASSERT_TRUE(problems.ok()) << problems.status().to_string();
+  double full_flops = 0, causal_flops = 0;  // of the attention problems, the same shapes twice
+  for (const LoadedProblem& problem : *problems)
+    for (const Workload& workload : problem.workloads) {
+      const auto reference = make_reference(problem.definition, workload, plain_product(), 1);
+      ASSERT_TRUE(reference.ok()) << problem.definition.name << ": " << reference.status().to_string();
+      if (problem.definition.name == "attention_f32_d64") full_flops += (*reference)->flops();
+      if (problem.definition.name == "attention_f32_d64_causal") causal_flops += (*reference)->flops();
+    }
+  EXPECT_GT(causal_flops, 0);
+  EXPECT_LT(causal_flops, 0.6 * full_flops);
+}
+
+TEST(MakeReference, NamesWhatItCannotCompute) {
+  Definition definition;
+  definition.name = "x";
+  definition.op_type = "gemm";
+  definition.axes = {{"M", 2, ""}, {"K", 3, ""}};
+  definition.inputs = {{"A", false, {"M", "K"}}, {"B", false, {"K", "M"}}};  // not transposed: B is [K, N]
+  definition.outputs = {{"C", false, {"M", "M"}}};
+  const auto reference = make_reference(definition, {}, plain_product(), 1);
+  ASSERT_FALSE(reference.ok());
+  EXPECT_EQ(reference.status().code(), ErrorCode::kUnsupported);
+  EXPECT_NE(reference.status().message().find("inputs (A, B)"), std::string::npos);
 }
 
 TEST(RowLoops, ExponentiateIsAccurateAndUnderflowsToZero) {
