@@ -17,13 +17,17 @@ namespace {
 
 volatile sig_atomic_t g_interrupted = 0;
 
-void note_interruption(int) { g_interrupted = 1; }
+void note_interruption(int) {
+  g_interrupted = 1;
+}
 
 }  // namespace
 
 void SiteFlags::add_to(CLI::App& command) {
-  command.add_option("--site", file, "Site file (default: $FIXIT_CONFIG, else ~/.config/fixit/fixit.yaml if it exists)");
-  command.add_option("--redis", redis, "redis://[user@]host:port[/db], unix:///path or embedded (default: the site's)");
+  command.add_option("--site", file,
+                     "Site file (default: $FIXIT_CONFIG, else ~/.config/fixit/fixit.yaml if it exists)");
+  command.add_option("--redis", redis,
+                     "redis://[user@]host:port[/db], unix:///path or embedded (default: the site's)");
   command.add_option("--data", data, "Data folder: store, journal, datasets (default: the site's)");
 }
 
@@ -38,7 +42,8 @@ Result<SiteConfig> SiteFlags::load() const {
 
 int report_failure(const Status& status, bool json) {
   if (json)
-    print_json(Json{{"error", {{"code", std::string(name_of(status.code()))}, {"message", status.message()}}}});
+    print_json(
+        Json{{"error", {{"code", std::string(name_of(status.code()))}, {"message", status.message()}}}});
   std::fprintf(stderr, "fixit: %s\n", status.message().c_str());
   return kExitFailure;
 }
@@ -48,7 +53,9 @@ void print_json(const Json& document) {
   std::fflush(stdout);
 }
 
-bool interrupted() { return g_interrupted != 0; }
+bool interrupted() {
+  return g_interrupted != 0;
+}
 
 void watch_interruptions() {
   struct sigaction action {};
@@ -59,8 +66,9 @@ void watch_interruptions() {
 
 Result<CoordinatorLink> CoordinatorLink::open(const SiteConfig& site) {
   if (site.redis == "embedded")
-    return Status(ErrorCode::kUnavailable,
-                  "no running system is named: set `redis:` in fixit.yaml, FIXIT_REDIS or --redis, or use --local");
+    return Status(
+        ErrorCode::kUnavailable,
+        "no running system is named: set `redis:` in fixit.yaml, FIXIT_REDIS or --redis, or use --local");
   CoordinatorLink link;
   FIXIT_ASSIGN_OR_RETURN(const RedisAddress address, parse_redis_url(site.redis, site.redis_password_env));
   FIXIT_ASSIGN_OR_RETURN(link.redis, Redis::connect(address));

@@ -41,8 +41,8 @@ struct CoordinatorLink {
   static Result<CoordinatorLink> open(const SiteConfig& site);
 };
 
-// Waits for an answer that may take any time; `check` runs every half second and ends the wait with its error, as
-// an interruption does.
+// Waits for an answer that may take any time; `check` runs every half second and ends the wait with its
+// error, as an interruption does.
 Result<Message> wait_for_answer(BrokerClient& client, MessageType type, std::string body, int64_t timeout_ms,
                                 const std::function<Status()>& check);
 

@@ -45,16 +45,18 @@ struct Evaluated {
   std::string compile_log;
 };
 
-Result<Evaluated> evaluate(const FrozenResult& frozen, const SiteConfig& site, const std::function<Status()>& check) {
+Result<Evaluated> evaluate(const FrozenResult& frozen, const SiteConfig& site,
+                           const std::function<Status()>& check) {
   constexpr int64_t kTimeoutMs = 3600000;
   constexpr int64_t kBlobTimeoutMs = 60000;
   FIXIT_ASSIGN_OR_RETURN(CoordinatorLink link, CoordinatorLink::open(site));
   FIXIT_ASSIGN_OR_RETURN(const Launched launched, send_launch(*link.client, frozen, check));
   if (launched.job_ids.size() != 1)
-    return Status(ErrorCode::kInternal, fmt::format("one evaluate job expected, {} planned", launched.job_ids.size()));
+    return Status(ErrorCode::kInternal,
+                  fmt::format("one evaluate job expected, {} planned", launched.job_ids.size()));
   const JobRef ref{frozen.sweep.sweep.name, launched.job_ids[0]};
-  FIXIT_ASSIGN_OR_RETURN(const Message answer,
-                         wait_for_answer(*link.client, MessageType::kAwaitJob, encode(ref), kTimeoutMs, check));
+  FIXIT_ASSIGN_OR_RETURN(const Message answer, wait_for_answer(*link.client, MessageType::kAwaitJob,
+                                                               encode(ref), kTimeoutMs, check));
   FIXIT_ASSIGN_OR_RETURN(const JobResult result, decode<JobResult>(answer.body));
   FIXIT_ASSIGN_OR_RETURN(const JobEndRecord end, decode<JobEndRecord>(result.end));
   if (result.turn.empty())
@@ -87,7 +89,8 @@ Json verdict_json(const Evaluated& evaluated) {
 
 void print_workload(const WorkloadVerdict& workload) {
   std::string axes;
-  for (const auto& [name, value] : workload.axes) axes += fmt::format("{}{}={}", axes.empty() ? "" : " ", name, value);
+  for (const auto& [name, value] : workload.axes)
+    axes += fmt::format("{}{}={}", axes.empty() ? "" : " ", name, value);
   std::printf("  [%s] %s, %d calls compared\n", axes.c_str(), std::string(name_of(workload.status)).c_str(),
               workload.calls);
   if (workload.latency)
@@ -127,15 +130,16 @@ void print_verdict(const Evaluated& evaluated) {
   std::printf("  required instructions (%s): %s%s%s\n", verdict.instructions.family.c_str(),
               std::string(name_of(verdict.instructions.verdict)).c_str(),
               verdict.instructions.reason.empty() ? "" : ", ", verdict.instructions.reason.c_str());
-  std::printf("  baseline %s; isolation %s, sandbox %s%s\n", verdict.baseline.c_str(), verdict.isolation.c_str(),
-              verdict.sandbox.c_str(), verdict.cached ? "; cached" : "");
+  std::printf("  baseline %s; isolation %s, sandbox %s%s\n", verdict.baseline.c_str(),
+              verdict.isolation.c_str(), verdict.sandbox.c_str(), verdict.cached ? "; cached" : "");
 }
 
 Result<int> run_eval(const EvalFlags& flags) {
   FIXIT_ASSIGN_OR_RETURN(const std::string source, read_file(flags.source, 16u << 20));
   FIXIT_ASSIGN_OR_RETURN(const FrozenResult frozen,
                          freeze_evaluation(source, flags.problem, flags.gpu, flags.trace_set));
-  for (const std::string& warning : frozen.warnings) std::fprintf(stderr, "fixit: warning: %s\n", warning.c_str());
+  for (const std::string& warning : frozen.warnings)
+    std::fprintf(stderr, "fixit: warning: %s\n", warning.c_str());
   FIXIT_ASSIGN_OR_RETURN(SiteConfig site, flags.site.load());
   const ScratchData scratch(flags.fresh);
   std::unique_ptr<LocalStack> stack;
@@ -147,7 +151,8 @@ Result<int> run_eval(const EvalFlags& flags) {
     FIXIT_ASSIGN_OR_RETURN(stack, LocalStack::start(std::move(options)));
     site = stack->site();
   } else if (flags.fresh) {
-    return Status(ErrorCode::kUnsupported, "--fresh measures in a private system; leave out --redis and FIXIT_REDIS");
+    return Status(ErrorCode::kUnsupported,
+                  "--fresh measures in a private system; leave out --redis and FIXIT_REDIS");
   }
   FIXIT_ASSIGN_OR_RETURN(const Evaluated evaluated,
                          evaluate(frozen, site, [&] { return stack ? stack->check() : Status(); }));
@@ -164,11 +169,14 @@ void add_eval_command(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand(
       "eval", "Take one kernel through compile, checks and profile; exits 0 if it is CORRECT, else 1");
   auto flags = std::make_shared<EvalFlags>();
-  command->add_option("source", flags->source, "Kernel source (C++ with extern \"C\" void run(...))")->required();
+  command->add_option("source", flags->source, "Kernel source (C++ with extern \"C\" void run(...))")
+      ->required();
   command->add_option("--problem", flags->problem, "Definition's name")->required();
   command->add_option("--gpu", flags->gpu, "GPU kind: a name in configs/gpus (default: cpu)");
-  command->add_option("--trace-set", flags->trace_set, "FlashInfer-Trace folder (default: configs/traces/cpu)");
-  command->add_flag("--fresh", flags->fresh, "Measure anew in a private system, whatever was measured before");
+  command->add_option("--trace-set", flags->trace_set,
+                      "FlashInfer-Trace folder (default: configs/traces/cpu)");
+  command->add_flag("--fresh", flags->fresh,
+                    "Measure anew in a private system, whatever was measured before");
   command->add_flag("--json", flags->json, "Print the verdict as one JSON document on stdout, status first");
   flags->site.add_to(*command);
   command->callback([flags, &exit_code] {

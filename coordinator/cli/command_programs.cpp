@@ -14,7 +14,7 @@ namespace {
 
 void add_program(CLI::App& app, int& exit_code, const std::string& name, const std::string& what) {
   CLI::App* command = app.add_subcommand(name, what);
-  command->prefix_command();    // everything after the name, --help too, is the program's
+  command->prefix_command();  // everything after the name, --help too, is the program's
   command->set_help_flag("");
   command->callback([command, name, &exit_code] {
     std::vector<std::string> words = {(own_program_folder() / ("fixit-" + name)).string()};

@@ -73,13 +73,13 @@ void print_live(const Live& live) {
   std::printf("coordinator %s\n", live.coordinator.empty() ? "none leads" : live.coordinator.c_str());
   for (const SweepState& state : live.sweeps) std::printf("%s\n", progress_line(state).c_str());
   if (!live.lanes.empty())
-    std::printf("\n%-36s %-24s %7s %7s %7s %7s %6s %10s\n", "lane", "sweep", "ready", "delayed", "leased", "done",
-                "dead", "oldest");
+    std::printf("\n%-36s %-24s %7s %7s %7s %7s %6s %10s\n", "lane", "sweep", "ready", "delayed", "leased",
+                "done", "dead", "oldest");
   for (const LaneSweepCounts& lane : live.lanes)
-    std::printf("%s\n", fmt::format("{:<36} {:<24} {:>7} {:>7} {:>7} {:>7} {:>6} {:>8.1f} s{}{}", lane.lane.name(),
-                                    lane.sweep, lane.ready, lane.delayed, lane.leased, lane.done, lane.dead,
-                                    static_cast<double>(lane.oldest_ready_ms) / 1000, lane.paused ? " paused" : "",
-                                    lane.cancelled ? " cancelled" : "")
+    std::printf("%s\n", fmt::format("{:<36} {:<24} {:>7} {:>7} {:>7} {:>7} {:>6} {:>8.1f} s{}{}",
+                                    lane.lane.name(), lane.sweep, lane.ready, lane.delayed, lane.leased,
+                                    lane.done, lane.dead, static_cast<double>(lane.oldest_ready_ms) / 1000,
+                                    lane.paused ? " paused" : "", lane.cancelled ? " cancelled" : "")
                             .c_str());
   const int64_t now = Clock::system().unix_ms();
   for (const WorkerInfo& worker : live.workers)
@@ -113,10 +113,11 @@ Status show_status(const StatusFlags& flags) {
       return outcome.status();
     }
   } else if (site.redis == "embedded") {
-    return Status(ErrorCode::kInvalid,
-                  "no running system is named, so there is no queue to show: set `redis:` in fixit.yaml, FIXIT_REDIS "
-                  "or --redis, or name a sweep to read its outcome from the journal in " +
-                      site.journal().string());
+    return Status(
+        ErrorCode::kInvalid,
+        "no running system is named, so there is no queue to show: set `redis:` in fixit.yaml, FIXIT_REDIS "
+        "or --redis, or name a sweep to read its outcome from the journal in " +
+            site.journal().string());
   }
   if (flags.json) print_json(document);
   return {};

@@ -6,9 +6,10 @@
 int main(int argc, char** argv) {
   using namespace fixit;
   watch_interruptions();
-  CLI::App app("Fixit: sweeps of LLM-written kernels, and training data from their failures.\n"
-               "Exit codes: 0 success, 1 a failure that is reported, 2 bad usage.",
-               "fixit");
+  CLI::App app(
+      "Fixit: sweeps of LLM-written kernels, and training data from their failures.\n"
+      "Exit codes: 0 success, 1 a failure that is reported, 2 bad usage.",
+      "fixit");
   app.set_version_flag("--version", std::string("fixit ") + FIXIT_VERSION);
   app.require_subcommand(1);
   int exit_code = kExitOk;

@@ -7,6 +7,7 @@
 namespace fixit {
 
 // Uploads the blobs that the store lacks, then asks for the launch. Idempotent.
-Result<Launched> send_launch(BrokerClient& client, const FrozenResult& frozen, const std::function<Status()>& check);
+Result<Launched> send_launch(BrokerClient& client, const FrozenResult& frozen,
+                             const std::function<Status()>& check);
 
 }  // namespace fixit

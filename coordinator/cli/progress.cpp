@@ -53,8 +53,9 @@ Result<SweepState> watch_until_done(Registry& registry, const std::string& sweep
   ProgressLine progress;
   while (true) {
     if (interrupted())
-      return Status(ErrorCode::kCancelled, "interrupted; the sweep goes on where a coordinator runs, and launching "
-                                           "it again goes on from here");
+      return Status(ErrorCode::kCancelled,
+                    "interrupted; the sweep goes on where a coordinator runs, and launching "
+                    "it again goes on from here");
     FIXIT_RETURN_IF_ERROR(check());
     const auto states = registry.states();
     // An outage of Redis is not the end of the sweep: the coordinator waits it out, and so does this.

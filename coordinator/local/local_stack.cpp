@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+
 #include <chrono>
 #include <thread>
 
@@ -12,6 +14,7 @@
 namespace fixit {
 namespace {
 
+constexpr const char* kSiteFile = "fixit.yaml";
 constexpr int kGraceMs = 10000;
 constexpr std::chrono::milliseconds kPollInterval{50};
 
@@ -20,6 +23,16 @@ std::string log_tail(const std::filesystem::path& log) {
   if (!text.ok()) return "";
   constexpr size_t kTailBytes = 2000;
   return text->size() > kTailBytes ? "...\n" + text->substr(text->size() - kTailBytes) : *text;
+}
+
+// The site as a file, so that every program of the stack has the same settings. A JSON string is a YAML
+// string too.
+std::string site_yaml(const SiteConfig& site) {
+  const auto quoted = [](const std::string& text) { return nlohmann::json(text).dump(); };
+  return fmt::format(
+      "redis: {}\ndata: {}\nlisten: {}\nlease_s: {}\nprofiler_silence_s: {}\nmax_profile_queue: {}\n",
+      quoted(site.redis), quoted(site.data.string()), quoted(site.listen), site.lease_s,
+      site.profiler_silence_s, site.max_profile_queue);
 }
 
 }  // namespace
@@ -36,15 +49,18 @@ Result<std::unique_ptr<LocalStack>> LocalStack::start(Options options) {
   std::filesystem::create_directories(site.run(), error);
   if (!error) std::filesystem::create_directories(site.redis_folder(), error);
   if (error)
-    return Status(ErrorCode::kDenied, fmt::format("cannot make {}: {}", site.run().string(), error.message()));
+    return Status(ErrorCode::kDenied,
+                  fmt::format("cannot make {}: {}", site.run().string(), error.message()));
 
   FIXIT_ASSIGN_OR_RETURN(stack->redis_, EmbeddedRedis::start(site.redis_folder()));
   site.redis = stack->redis_->url();
   if (stack->redis_->pid() == 0)
-    return Status(ErrorCode::kConflict,
-                  fmt::format("something already runs on {}: wait until it ends, join it with FIXIT_REDIS={}, or "
-                              "choose another data folder",
-                              site.data.string(), site.redis));
+    return Status(
+        ErrorCode::kConflict,
+        fmt::format("something already runs on {}: wait until it ends, join it with FIXIT_REDIS={}, or "
+                    "choose another data folder",
+                    site.data.string(), site.redis));
+  FIXIT_RETURN_IF_ERROR(write_file_durably(site.run() / kSiteFile, site_yaml(site)));
   FIXIT_RETURN_IF_ERROR(stack->restart_coordinator());
   FIXIT_RETURN_IF_ERROR(stack->restart_profiler());
   FIXIT_RETURN_IF_ERROR(stack->restart_worker());
@@ -70,8 +86,10 @@ std::filesystem::path LocalStack::log_of(const std::string& program) const {
 Result<std::unique_ptr<ChildProcess>> LocalStack::run(const std::string& program,
                                                       std::vector<std::string> arguments) const {
   ChildProcess::Options options;
-  options.words = {(options_.programs / program).string()};
+  options.words = {(options_.programs / program).string(), "--site",
+                   (options_.site.run() / kSiteFile).string()};
   options.words.insert(options.words.end(), arguments.begin(), arguments.end());
+  // The user's own variables would win over the file.
   options.environment = {{"FIXIT_REDIS", options_.site.redis}, {"FIXIT_DATA", options_.site.data.string()}};
   options.log = log_of(program);
   options.grace_ms = kGraceMs;
@@ -123,9 +141,10 @@ Status LocalStack::wait_until_ready() const {
     if (peers && registry.leader().ok()) return {};
     std::this_thread::sleep_for(kPollInterval);
   }
-  return Status(ErrorCode::kTimeout,
-                fmt::format("coordinator, worker and profiler were not ready within {} ms; their logs are in {}",
-                            options_.start_deadline_ms, options_.site.run().string()));
+  return Status(
+      ErrorCode::kTimeout,
+      fmt::format("coordinator, worker and profiler were not ready within {} ms; their logs are in {}",
+                  options_.start_deadline_ms, options_.site.run().string()));
 }
 
 }  // namespace fixit

@@ -7,7 +7,9 @@
 namespace fixit {
 namespace {
 
-bool is_trajectory(JobKind kind) { return kind == JobKind::kRollout || kind == JobKind::kEvaluate; }
+bool is_trajectory(JobKind kind) {
+  return kind == JobKind::kRollout || kind == JobKind::kEvaluate;
+}
 
 class Tally {
  public:
@@ -44,7 +46,8 @@ class Tally {
   }
 
   Result<SweepOutcome> finish() {
-    if (!known_) return Status(ErrorCode::kNotFound, "the journal knows no sweep named `" + outcome_.sweep + "`");
+    if (!known_)
+      return Status(ErrorCode::kNotFound, "the journal knows no sweep named `" + outcome_.sweep + "`");
     for (auto& [name, problem] : problems_) outcome_.problems.push_back(std::move(problem));
     return std::move(outcome_);
   }
@@ -102,7 +105,8 @@ class Tally {
 
 std::string counts_line(const std::map<std::string, int64_t>& counts) {
   std::string line;
-  for (const auto& [name, count] : counts) line += fmt::format("{}{} {}", line.empty() ? "" : ", ", name, count);
+  for (const auto& [name, count] : counts)
+    line += fmt::format("{}{} {}", line.empty() ? "" : ", ", name, count);
   return line;
 }
 
@@ -130,8 +134,8 @@ Result<SweepOutcome> read_outcome(const std::filesystem::path& journal, const st
 
 std::string outcome_table(const SweepOutcome& outcome,
                           const std::vector<std::pair<std::string, std::string>>& places) {
-  std::string text = fmt::format("sweep {}: {} trajectories ({}), {} turns\n\n", outcome.sweep, outcome.trajectories,
-                                 counts_line(outcome.ended_by), outcome.turns);
+  std::string text = fmt::format("sweep {}: {} trajectories ({}), {} turns\n\n", outcome.sweep,
+                                 outcome.trajectories, counts_line(outcome.ended_by), outcome.turns);
   int64_t largest = 0;
   for (const auto& [status, count] : outcome.turns_by_status) largest = std::max(largest, count);
   text += fmt::format("  {:<22}{:>6}\n", "turns by status", "");
@@ -140,21 +144,21 @@ std::string outcome_table(const SweepOutcome& outcome,
 
   size_t width = 8;
   for (const ProblemOutcome& problem : outcome.problems) width = std::max(width, problem.problem.size());
-  text += fmt::format("\n  {:<{}}  {:>7}  {:>12}  {:>12}  {:<12}  {}\n", "problem", width, "correct", "best latency",
-                      "best speedup", "instructions", "baseline");
+  text += fmt::format("\n  {:<{}}  {:>7}  {:>12}  {:>12}  {:<12}  {}\n", "problem", width, "correct",
+                      "best latency", "best speedup", "instructions", "baseline");
   for (const ProblemOutcome& problem : outcome.problems)
-    text += fmt::format(
-        "  {:<{}}  {:>7}  {:>12}  {:>12}  {:<12}  {}\n", problem.problem, width,
-        fmt::format("{}/{}", problem.correct, problem.turns),
-        problem.best_latency_ms ? fmt::format("{:.3f} ms", *problem.best_latency_ms) : "-",
-        problem.best_speedup ? fmt::format("{:.3f}x", *problem.best_speedup) : "-",
-        problem.instructions ? name_of(*problem.instructions) : "-", problem.baseline);
+    text += fmt::format("  {:<{}}  {:>7}  {:>12}  {:>12}  {:<12}  {}\n", problem.problem, width,
+                        fmt::format("{}/{}", problem.correct, problem.turns),
+                        problem.best_latency_ms ? fmt::format("{:.3f} ms", *problem.best_latency_ms) : "-",
+                        problem.best_speedup ? fmt::format("{:.3f}x", *problem.best_speedup) : "-",
+                        problem.instructions ? name_of(*problem.instructions) : "-", problem.baseline);
 
   if (outcome.dataset) {
     const DatasetRecord& dataset = *outcome.dataset;
-    text += fmt::format("\n  recipe {}: {} failures -> {} repair jobs, {} repairs kept -> {} rationales -> {} rows\n",
-                        dataset.recipe, dataset.failures, outcome.repair_jobs, dataset.repairs, dataset.rationales,
-                        dataset.rows);
+    text += fmt::format(
+        "\n  recipe {}: {} failures -> {} repair jobs, {} repairs kept -> {} rationales -> {} rows\n",
+        dataset.recipe, dataset.failures, outcome.repair_jobs, dataset.repairs, dataset.rationales,
+        dataset.rows);
     if (!dataset.error.empty()) text += "  dataset error: " + dataset.error + "\n";
   }
   text += fmt::format("\n  tokens {}, cost {:.2f} USD\n", outcome.tokens, outcome.usd);

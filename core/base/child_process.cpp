@@ -75,8 +75,9 @@ Result<std::unique_ptr<ChildProcess>> ChildProcess::spawn(Options options) {
   std::unique_lock lock(process->mutex_);
   process->changed_.wait(lock, [&] { return process->started_; });
   if (process->exec_error_ != 0)
-    return Status(ErrorCode::kNotFound, fmt::format("cannot run {}: {}; install it or put it into PATH",
-                                                    process->options_.words[0], std::strerror(process->exec_error_)));
+    return Status(ErrorCode::kNotFound,
+                  fmt::format("cannot run {}: {}; install it or put it into PATH", process->options_.words[0],
+                              std::strerror(process->exec_error_)));
   return process;
 }
 
@@ -146,7 +147,9 @@ void ChildProcess::stop() {
   if (keeper_.joinable()) keeper_.join();
 }
 
-ChildProcess::~ChildProcess() { stop(); }
+ChildProcess::~ChildProcess() {
+  stop();
+}
 
 std::filesystem::path own_program_folder() {
   std::error_code error;

@@ -9,7 +9,8 @@ namespace {
 constexpr size_t kMaxElements = 4u << 20;
 constexpr size_t kMaxBytes = 1u << 30;
 constexpr size_t kMaxDepth = 64;
-constexpr size_t kMaxKeys = 4096;  // of one JSON object: an ordered object finds a key by looking at all before it
+constexpr size_t kMaxKeys =
+    4096;  // of one JSON object: an ordered object finds a key by looking at all before it
 
 struct TooManyKeys {};  // leaves the JSON parser from inside a callback
 
@@ -30,8 +31,7 @@ Json bytes_to_json(std::string_view bytes) {
     uint32_t group = 0;
     for (size_t j = 0; j < 3; ++j)
       group = group << 8 | (i + j < bytes.size() ? static_cast<uint8_t>(bytes[i + j]) : 0u);
-    for (size_t j = 0; j < 4; ++j)
-      out += i + j > bytes.size() ? '=' : kDigits[group >> (18 - 6 * j) & 63];
+    for (size_t j = 0; j < 4; ++j) out += i + j > bytes.size() ? '=' : kDigits[group >> (18 - 6 * j) & 63];
   }
   return Json{{"base64", out}};
 }
@@ -74,10 +74,11 @@ void pack_json(msgpack::packer<msgpack::sbuffer>& out, const Json& json) {
 Result<msgpack::object_handle> decode_object(std::string_view bytes) {
   try {
     size_t offset = 0;
-    msgpack::object_handle handle =
-        msgpack::unpack(bytes.data(), bytes.size(), offset, nullptr, nullptr,
-                        msgpack::unpack_limit(kMaxElements, kMaxElements, kMaxBytes, kMaxBytes, kMaxBytes, kMaxDepth));
-    if (offset != bytes.size()) return Status(ErrorCode::kCorrupt, "msgpack: bytes after the end of the document");
+    msgpack::object_handle handle = msgpack::unpack(
+        bytes.data(), bytes.size(), offset, nullptr, nullptr,
+        msgpack::unpack_limit(kMaxElements, kMaxElements, kMaxBytes, kMaxBytes, kMaxBytes, kMaxDepth));
+    if (offset != bytes.size())
+      return Status(ErrorCode::kCorrupt, "msgpack: bytes after the end of the document");
     return handle;
   } catch (const std::exception& error) {
     return Status(ErrorCode::kCorrupt, std::string("msgpack: ") + error.what());
@@ -103,7 +104,8 @@ Json object_to_json(const msgpack::object& object) {
       return bytes_to_json({object.via.bin.ptr, object.via.bin.size});
     case msgpack::type::ARRAY: {
       Json array = Json::array();
-      for (uint32_t i = 0; i < object.via.array.size; ++i) array.push_back(object_to_json(object.via.array.ptr[i]));
+      for (uint32_t i = 0; i < object.via.array.size; ++i)
+        array.push_back(object_to_json(object.via.array.ptr[i]));
       return array;
     }
     case msgpack::type::MAP: {
@@ -148,9 +150,11 @@ Result<Json> parse_json(std::string_view text, std::string_view where) {
   try {
     Json json = Json::parse(text.begin(), text.end(), watch);
     if (too_deep)
-      return Status(ErrorCode::kInvalid, std::string(where) + ": nested deeper than " + std::to_string(kMaxDepth));
+      return Status(ErrorCode::kInvalid,
+                    std::string(where) + ": nested deeper than " + std::to_string(kMaxDepth));
     if (!duplicate.empty())
-      return Status(ErrorCode::kInvalid, std::string(where) + ": key `" + duplicate + "` appears twice in one object");
+      return Status(ErrorCode::kInvalid,
+                    std::string(where) + ": key `" + duplicate + "` appears twice in one object");
     return json;
   } catch (const TooManyKeys&) {
     return Status(ErrorCode::kInvalid, std::string(where) + ": an object has more than 4096 keys");

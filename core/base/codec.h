@@ -13,41 +13,41 @@
 
 namespace msgpack {
 MSGPACK_API_VERSION_NAMESPACE(MSGPACK_DEFAULT_API_NS) {
-namespace adaptor {
+  namespace adaptor {
 
-template <fixit::NamedEnum E>
-struct pack<E> {
-  template <typename Stream>
-  packer<Stream>& operator()(packer<Stream>& out, E value) const {
-    const std::string_view name = fixit::name_of(value);
-    out.pack_str(static_cast<uint32_t>(name.size()));
-    out.pack_str_body(name.data(), static_cast<uint32_t>(name.size()));
-    return out;
-  }
-};
+  template <fixit::NamedEnum E>
+  struct pack<E> {
+    template <typename Stream>
+    packer<Stream>& operator()(packer<Stream>& out, E value) const {
+      const std::string_view name = fixit::name_of(value);
+      out.pack_str(static_cast<uint32_t>(name.size()));
+      out.pack_str_body(name.data(), static_cast<uint32_t>(name.size()));
+      return out;
+    }
+  };
 
-template <fixit::NamedEnum E>
-struct convert<E> {
-  const msgpack::object& operator()(const msgpack::object& in, E& value) const {
-    if (in.type != type::STR) throw type_error();
-    const auto parsed = fixit::parse_enum<E>(std::string_view(in.via.str.ptr, in.via.str.size));
-    if (!parsed) throw type_error();
-    value = *parsed;
-    return in;
-  }
-};
+  template <fixit::NamedEnum E>
+  struct convert<E> {
+    const msgpack::object& operator()(const msgpack::object& in, E& value) const {
+      if (in.type != type::STR) throw type_error();
+      const auto parsed = fixit::parse_enum<E>(std::string_view(in.via.str.ptr, in.via.str.size));
+      if (!parsed) throw type_error();
+      value = *parsed;
+      return in;
+    }
+  };
 
-template <fixit::NamedEnum E>
-struct object_with_zone<E> {
-  void operator()(msgpack::object::with_zone& out, E value) const {
-    const std::string_view name = fixit::name_of(value);
-    out.type = type::STR;
-    out.via.str.ptr = name.data();  // names are string literals: they outlive every zone
-    out.via.str.size = static_cast<uint32_t>(name.size());
-  }
-};
+  template <fixit::NamedEnum E>
+  struct object_with_zone<E> {
+    void operator()(msgpack::object::with_zone& out, E value) const {
+      const std::string_view name = fixit::name_of(value);
+      out.type = type::STR;
+      out.via.str.ptr = name.data();  // names are string literals: they outlive every zone
+      out.via.str.size = static_cast<uint32_t>(name.size());
+    }
+  };
 
-}  // namespace adaptor
+  }  // namespace adaptor
 }
 }  // namespace msgpack
 
@@ -74,7 +74,8 @@ Result<T> decode(std::string_view bytes) {
     handle->get().convert(value);
     return value;
   } catch (const std::exception& error) {
-    return Status(ErrorCode::kCorrupt, std::string("msgpack: a field has the wrong type (") + error.what() + ")");
+    return Status(ErrorCode::kCorrupt,
+                  std::string("msgpack: a field has the wrong type (") + error.what() + ")");
   }
 }
 

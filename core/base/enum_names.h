@@ -12,7 +12,9 @@ template <typename E>
 struct EnumNames;
 
 template <typename E>
-concept NamedEnum = requires { EnumNames<E>::values; };
+concept NamedEnum = requires {
+  EnumNames<E>::values;
+};
 
 template <NamedEnum E>
 constexpr std::string_view name_of(E value) {

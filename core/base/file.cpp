@@ -55,7 +55,8 @@ Result<std::string> read_file(const std::filesystem::path& path, uint64_t limit_
   if (!S_ISREG(info.st_mode)) return Status(ErrorCode::kInvalid, path.string() + " is not a regular file");
   if (static_cast<uint64_t>(info.st_size) > limit_bytes)
     return Status(ErrorCode::kInvalid, path.string() + " has " + std::to_string(info.st_size) +
-                                           " bytes, more than the " + std::to_string(limit_bytes) + " accepted");
+                                           " bytes, more than the " + std::to_string(limit_bytes) +
+                                           " accepted");
   std::string bytes(static_cast<size_t>(info.st_size), '\0');
   size_t filled = 0;
   while (filled < bytes.size()) {
@@ -76,7 +77,8 @@ Status write_file_durably(const std::filesystem::path& path, std::string_view by
   if (!fd) return system_error("writing " + temporary, errno);
   Status status = write_all(fd.get(), bytes, temporary);
   if (status.ok() && ::fsync(fd.get()) != 0) status = system_error("writing " + temporary, errno);
-  if (status.ok() && ::rename(temporary.c_str(), path.c_str()) != 0) status = system_error("writing " + path.string(), errno);
+  if (status.ok() && ::rename(temporary.c_str(), path.c_str()) != 0)
+    status = system_error("writing " + path.string(), errno);
   if (!status.ok()) {
     ::unlink(temporary.c_str());
     return status;

@@ -70,8 +70,8 @@ class [[nodiscard]] Status {
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : state_(std::move(value)) {}            // NOLINT: implicit on purpose
-  Result(Status status) : state_(std::move(status)) {}     // NOLINT: implicit on purpose
+  Result(T value) : state_(std::move(value)) {}         // NOLINT: implicit on purpose
+  Result(Status status) : state_(std::move(status)) {}  // NOLINT: implicit on purpose
 
   bool ok() const { return std::holds_alternative<T>(state_); }
   const Status& status() const {
@@ -94,10 +94,9 @@ class [[nodiscard]] Result {
 }  // namespace fixit
 
 // Leaves the function with the error of `expression`, a Status.
-#define FIXIT_RETURN_IF_ERROR(expression)                                  \
-  do {                                                                     \
-    if (::fixit::Status fixit_status_ = (expression); !fixit_status_.ok()) \
-      return fixit_status_;                                                \
+#define FIXIT_RETURN_IF_ERROR(expression)                                                        \
+  do {                                                                                           \
+    if (::fixit::Status fixit_status_ = (expression); !fixit_status_.ok()) return fixit_status_; \
   } while (false)
 
 #define FIXIT_CONCAT_INNER_(a, b) a##b

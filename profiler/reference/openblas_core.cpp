@@ -16,13 +16,13 @@ std::string better_openblas_core() {
   const char* chosen = std::getenv("OPENBLAS_CORETYPE");
   if (chosen != nullptr && *chosen != '\0') return {};
   // The x86-64 core types without AVX2 kernels (OpenBLAS, driver/others/dynamic.c).
-  static const std::set<std::string> kWithoutAvx2 = {"Katmai", "Coppermine",   "Northwood", "Prescott", "Banias",
-                                                     "Core2",  "Penryn",       "Dunnington", "Nehalem",  "Athlon",
-                                                     "Opteron", "Opteron_SSE3", "Barcelona", "Bobcat",   "Atom",
-                                                     "Nano",   "Sandybridge",  "Bulldozer", "Piledriver"};
+  static const std::set<std::string> kWithoutAvx2 = {
+      "Katmai",     "Coppermine", "Northwood",   "Prescott",  "Banias",       "Core2",     "Penryn",
+      "Dunnington", "Nehalem",    "Athlon",      "Opteron",   "Opteron_SSE3", "Barcelona", "Bobcat",
+      "Atom",       "Nano",       "Sandybridge", "Bulldozer", "Piledriver"};
   if (!kWithoutAvx2.contains(openblas_get_corename())) return {};
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512dq"))
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq"))
     return "SkylakeX";
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return "Haswell";
 #endif
