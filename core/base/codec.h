@@ -96,6 +96,15 @@ Result<T> from_json(const Json& json) {
   return decode<T>(json_to_msgpack(json));
 }
 
+// In a header, after a struct with many nested fields: its encode() and decode() are compiled once, where
+// FIXIT_CODEC(Struct) stands, not in every file that uses them.
+#define FIXIT_EXTERN_CODEC(Struct)                                 \
+  extern template std::string encode<Struct>(const Struct& value); \
+  extern template Result<Struct> decode<Struct>(std::string_view bytes);
+#define FIXIT_CODEC(Struct)                                 \
+  template std::string encode<Struct>(const Struct& value); \
+  template Result<Struct> decode<Struct>(std::string_view bytes);
+
 // Parses untrusted JSON text. kInvalid with line and column on a fault; duplicate keys are a fault.
 Result<Json> parse_json(std::string_view text, std::string_view where);
 

@@ -118,4 +118,8 @@ struct JobEvent {
   std::string data;  // msgpack of TurnRecord, RationaleRecord or JobEndRecord
 };
 
+FIXIT_EXTERN_CODEC(TurnRecord)
+FIXIT_EXTERN_CODEC(RationaleRecord)
+FIXIT_EXTERN_CODEC(JobEndRecord)
+
 }  // namespace fixit

@@ -68,4 +68,6 @@ struct RecordedReply {
   MSGPACK_DEFINE_MAP(text, reasoning, finish_reason);
 };
 
+FIXIT_EXTERN_CODEC(FrozenSweep)
+
 }  // namespace fixit

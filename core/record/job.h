@@ -116,4 +116,9 @@ struct JobProgress {
   MSGPACK_DEFINE_MAP(turns, current, best_speedup, spent_usd, spent_tokens);
 };
 
+FIXIT_EXTERN_CODEC(Origin)
+FIXIT_EXTERN_CODEC(JobPayload)
+FIXIT_EXTERN_CODEC(JobProgress)
+FIXIT_EXTERN_CODEC(CompileRecord)
+
 }  // namespace fixit

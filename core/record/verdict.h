@@ -116,4 +116,6 @@ struct Verdict {
                      isolation, sandbox, request_key, seed, tolerance, environment, stage_ms);
 };
 
+FIXIT_EXTERN_CODEC(Verdict)
+
 }  // namespace fixit

@@ -80,4 +80,11 @@ std::string profile_request_key(const ProfileRequest& request) {
                     encode(request.target), request.binding});
 }
 
+FIXIT_CODEC(Hello)
+FIXIT_CODEC(ProfileRequest)
+FIXIT_CODEC(VerdictReply)
+FIXIT_CODEC(LaunchRequest)
+FIXIT_CODEC(Launched)
+FIXIT_CODEC(JobResult)
+
 }  // namespace fixit

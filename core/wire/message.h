@@ -225,4 +225,11 @@ struct JobResult {
   MSGPACK_DEFINE_MAP(turn, end);
 };
 
+FIXIT_EXTERN_CODEC(Hello)
+FIXIT_EXTERN_CODEC(ProfileRequest)
+FIXIT_EXTERN_CODEC(VerdictReply)
+FIXIT_EXTERN_CODEC(LaunchRequest)
+FIXIT_EXTERN_CODEC(Launched)
+FIXIT_EXTERN_CODEC(JobResult)
+
 }  // namespace fixit

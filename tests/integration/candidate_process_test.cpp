@@ -40,8 +40,8 @@ std::string compile(const std::string& source, const std::string& flags) {
   char pattern[] = "/tmp/fixit-candidate-test-XXXXXX";
   const fs::path folder = mkdtemp(pattern);
   std::ofstream(folder / "kernel.cpp") << source;
-  const std::string command =
-      "cd " + folder.string() + " && g++ -O2 -w -std=c++20 -shared -fPIC " + flags + " -o kernel.so kernel.cpp";
+  const std::string command = "cd " + folder.string() + " && g++ -O2 -w -std=c++20 -shared -fPIC " + flags +
+                              " -o kernel.so kernel.cpp";
   EXPECT_EQ(system(command.c_str()), 0) << source;
   std::ifstream file(folder / "kernel.so", std::ios::binary);
   const std::string bytes((std::istreambuf_iterator<char>(file)), {});

@@ -63,7 +63,7 @@ TEST(Prompt, TaskHasEveryVariableAxisTheDefinitionInOrderAndNoTags) {
   EXPECT_LT(task->find("\"X\": {"), task->find("\"A\": {"));
 }
 
-TEST(Prompt, EveryShippedProblemHasATaskWithItsAxes) {
+TEST(Prompt, AShippedProblemHasATaskWithItsAxes) {
   FrozenProblem gemm;
   gemm.name = "gemm_f32_n512_k512";
   const std::string folder = FIXIT_SOURCE_DIR "/configs/traces/cpu/definitions/gemm/";
