@@ -35,7 +35,8 @@ bool is_port(std::string_view text) {
 // What is wrong with a Redis address; empty if nothing is. Never repeats it: it may hold a password.
 std::string redis_fault(std::string_view address) {
   if (address == "embedded") return "";
-  constexpr std::string_view kForm = "accepted: embedded, or redis://[USER@]HOST:PORT[/DB]";
+  constexpr std::string_view kForm = "accepted: embedded, redis://[USER@]HOST:PORT[/DB], or unix:///PATH";
+  if (address.starts_with("unix:///")) return {};
   if (!address.starts_with("redis://")) return std::string(kForm);
   address.remove_prefix(8);
   if (const size_t at = address.rfind('@'); at != std::string_view::npos) {

@@ -9,7 +9,7 @@
 namespace fixit {
 
 struct SiteConfig {
-  // "embedded", or redis://[user@]host:port[/db]; a password only by redis_password_env.
+  // "embedded", redis://[user@]host:port[/db] or unix:///path; a password only by redis_password_env.
   std::string redis = "embedded";
   std::string redis_password_env;
   std::filesystem::path data;      // holds store/, journal/, datasets/, redis/ (embedded), run/ (sockets, logs)

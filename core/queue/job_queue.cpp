@@ -31,14 +31,14 @@ Status check_lane(const Lane& lane) {
 
 constexpr size_t kClaimFields = 7;
 
-Status append_claimed(const Lane& lane, const std::string& token, RedisReply& reply,
+Status append_claimed(const Lane& lane, const std::string& bits, RedisReply& reply,
                       std::vector<ClaimedJob>& jobs) {
   if (reply.items.size() % kClaimFields != 0)
     return Status(ErrorCode::kInternal, "redis: a claim's answer has an unknown form");
   for (size_t i = 0; i < reply.items.size(); i += kClaimFields) {
     RedisReply* field = &reply.items[i];
     ClaimedJob job;
-    job.lease = {lane, std::move(field[0].text), token};
+    job.lease = {lane, std::move(field[0].text), fmt::format("{}.{}", bits, i / kClaimFields + 1)};
     job.sweep = std::move(field[1].text);
     job.payload = std::move(field[2].text);
     job.progress = std::move(field[3].text);
@@ -93,18 +93,17 @@ Result<std::vector<ClaimedJob>> JobQueue::claim(std::span<const Lane> lanes, int
   for (const Lane& lane : lanes) {
     while (static_cast<int>(jobs.size()) < max) {
       const int want = std::min(kClaimBatch, max - static_cast<int>(jobs.size()));
-      // One token serves the whole batch: a job is in a batch once, so (job, token) names one attempt.
-      const std::string token = random_hex(16);
+      const std::string bits = random_hex(16);
       auto reply = run_script(
           redis_, claim_script(),
-          {keys::of_lane(lane), {std::to_string(want), token, worker, std::to_string(lease.count())}});
+          {keys::of_lane(lane), {std::to_string(want), bits, worker, std::to_string(lease.count())}});
       if (!reply.ok()) {
         // What is leased already must reach the caller, or it would lie idle until its lease ends.
         if (!jobs.empty()) return jobs;
         return reply.status();
       }
       const size_t before = jobs.size();
-      FIXIT_RETURN_IF_ERROR(append_claimed(lane, token, *reply, jobs));
+      FIXIT_RETURN_IF_ERROR(append_claimed(lane, bits, *reply, jobs));
       if (jobs.size() - before < static_cast<size_t>(want)) break;
     }
   }

@@ -37,7 +37,7 @@ struct NewJob {
 struct Lease {
   Lane lane;
   std::string job;
-  std::string token;  // 128 random bits of this attempt, hexadecimal
+  std::string token;  // of this attempt alone, made of 128 random bits
 };
 
 struct ClaimedJob {

@@ -4,7 +4,10 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <string>
 
+#include "core/base/status.h"
+#include "core/config/gpu_config.h"
 #include "core/store/store.h"
 #include "core/wire/message.h"
 
@@ -15,9 +18,10 @@ class Evaluator {
  public:
   virtual ~Evaluator() = default;
   virtual const ProfilerCapability& capability() const = 0;
-  // Never fails: what cannot be judged is a verdict of status kInfra with check and evidence. `cancelled` ends it
-  // early with kInfra, check "cancelled".
-  virtual Verdict evaluate(const ProfileRequest& request, BlobStore& blobs, const std::atomic<bool>& cancelled) = 0;
+  // Never fails: what cannot be judged is a verdict of status kInfra with check and evidence. `cancelled`
+  // ends it early with kInfra, check "cancelled".
+  virtual Verdict evaluate(const ProfileRequest& request, BlobStore& blobs,
+                           const std::atomic<bool>& cancelled) = 0;
 };
 
 // The CPU target. Self-test at start: compiler features of this machine against gpu.arch, sandbox, ptrace,

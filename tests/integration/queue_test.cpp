@@ -118,7 +118,7 @@ TEST_F(QueueTest, WholeLifeLeavesEventsInOrderAndNothingElseAfterForget) {
   const auto claimed = claim(5);
   ASSERT_THAT(claimed, SizeIs(1));
   EXPECT_EQ(claimed[0].lease.job, "job0");
-  EXPECT_EQ(claimed[0].lease.token.size(), 32u);
+  EXPECT_GE(claimed[0].lease.token.size(), 32u);
   EXPECT_EQ(claimed[0].sweep, "s");
   EXPECT_EQ(claimed[0].payload, "payload0");
   EXPECT_EQ(claimed[0].progress, "");

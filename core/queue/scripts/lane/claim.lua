@@ -1,12 +1,13 @@
 -- KEYS    of the lane
--- ARGV    most jobs, token, worker, lease in ms
+-- ARGV    most jobs, random bits, worker, lease in ms
 -- returns per job: id, sweep, payload, progress, crashes, infra failures, provider failures (a flat list)
--- keeps   no job leaves a ready list without a lease; parked lanes and paused or cancelled sweeps give nothing.
+-- keeps   the token of the n-th job returned is "BITS.n", one of its own for every attempt;
+--         no job leaves a ready list without a lease; parked lanes and paused or cancelled sweeps give nothing.
 --         Sweeps share by stride scheduling: each job taken moves its sweep's pass on by 1 / priority, and the
 --         sweep with the lowest pass is next, so each gets its weight and none starves. When it leaves, the
 --         bell rings if and only if there is still something to claim.
 local CANDIDATES = 64  -- sweeps looked at in one claim, those furthest behind first
-local want, token, worker = tonumber(ARGV[1]), ARGV[2], ARGV[3]
+local want, bits, worker = tonumber(ARGV[1]), ARGV[2], ARGV[3]
 local deadline = now + ARGV[4]
 if redis.call('HEXISTS', STATE, 'parked') == 1 then
   redis.call('DEL', BELL)
@@ -56,7 +57,7 @@ for _, id in ipairs(ids) do
   local record = records[id]
   if record and record[R_STATE] == S_READY then  -- else the list held an id that its record does not confirm
     fill(record)
-    record[R_STATE], record[R_TOKEN], record[R_WORKER] = S_LEASED, token, worker
+    record[R_STATE], record[R_TOKEN], record[R_WORKER] = S_LEASED, bits .. '.' .. #taken + 1, worker
     record[R_DIGEST] = ''
     set_lease(id, record, deadline)
     count(record[R_SWEEP], 'leased', 1)
