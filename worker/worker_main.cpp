@@ -66,6 +66,9 @@ std::unique_ptr<BrokerClient> connect_broker(Redis& redis, const WorkerInfo& wor
   BrokerClient::Options options;
   options.endpoint = [&redis]() -> Result<std::string> {
     FIXIT_ASSIGN_OR_RETURN(const LeaderInfo leader, Registry(redis).leader());
+    // A new leader leads before its broker listens.
+    if (leader.endpoint.empty())
+      return Status(ErrorCode::kUnavailable, "the coordinator's broker is not up yet");
     return leader.endpoint;
   };
   options.hello.role = PeerRole::kWorker;

@@ -53,10 +53,10 @@ class EventEngine : public Engine {
             {queue_, *parts_.store, sweeps_, *replies_, *parts_.clock, options_.worker.id, options_.lease}),
         pool_(std::make_unique<StepPool>(kStepThreads)) {
     deliver_leftovers();
-    keeper_ = std::make_unique<LeaseKeeper>(*parts_.beat, options_.worker, options_.lease,
-                                            [this](const std::string& token, LeaseState state) {
-                                              events_->post([this, token, state] { on_lease(token, state); });
-                                            });
+    keeper_ = std::make_unique<LeaseKeeper>(
+        *parts_.beat, options_.worker, options_.lease, [this](const std::string& attempt, LeaseState state) {
+          events_->post([this, attempt, state] { on_lease(attempt, state); });
+        });
     Claimer::Options claims;
     claims.worker = options_.worker.id;
     claims.lease = options_.lease;
@@ -117,123 +117,125 @@ class EventEngine : public Engine {
   }
 
   void begin(const ClaimedJob& job) {
-    Entry& entry = entries_[job.lease.token];
+    Entry& entry = entries_[attempt_of(job.lease)];
     entry.trajectory = std::make_shared<Trajectory>();
     entry.trajectory->claimed = job;
-    run(job.lease.token, [this](Trajectory& t) { return steps_.begin(t); });
+    run(attempt_of(job.lease), [this](Trajectory& t) { return steps_.begin(t); });
   }
 
   // Runs the last step: finish or fail.
-  void end(const std::string& token, Step step) {
-    const auto found = entries_.find(token);
+  void end(const std::string& attempt, Step step) {
+    const auto found = entries_.find(attempt);
     if (found == entries_.end()) return;
     found->second.ending = true;
-    run(token, std::move(step));
+    run(attempt, std::move(step));
   }
 
   // Runs a step on the pool; `repeats` counts the times it met an outage.
-  void run(const std::string& token, Step step, int repeats = 0) {
-    const auto found = entries_.find(token);
+  void run(const std::string& attempt, Step step, int repeats = 0) {
+    const auto found = entries_.find(attempt);
     if (found == entries_.end() || found->second.stepping) return;
     Entry& entry = found->second;
     if (entry.cancelled) {
       entry.ending = true;
       step = [this](Trajectory& t) { return steps_.finish(t, JobOutcome::kCancelled, ""); };
     } else if (stopping_) {
-      return release(token);
+      return release(attempt);
     }
     entry.stepping = true;
     entry.waiting = Waiting::kNothing;
-    pool_->submit([this, token, step = std::move(step), repeats, trajectory = entry.trajectory] {
+    pool_->submit([this, attempt, step = std::move(step), repeats, trajectory = entry.trajectory] {
       const int commits = trajectory->commits;
       Result<Action> result = step(*trajectory);
       const bool committed = trajectory->commits != commits;
       // The trajectory is handed back before the engine can see it again.
-      events_->post([this, token, repeats, result = std::move(result),
+      events_->post([this, attempt, repeats, result = std::move(result),
                      next = committed ? Step([this](Trajectory& t) { return steps_.resume(t); }) : step] {
-        stepped(token, result, next, repeats);
+        stepped(attempt, result, next, repeats);
       });
     });
   }
 
-  void stepped(const std::string& token, const Result<Action>& result, const Step& again, int repeats) {
-    const auto found = entries_.find(token);
+  void stepped(const std::string& attempt, const Result<Action>& result, const Step& again, int repeats) {
+    const auto found = entries_.find(attempt);
     if (found == entries_.end()) return;  // its lease was lost
     Entry& entry = found->second;
     entry.stepping = false;
-    if (result.ok() && std::holds_alternative<Ended>(*result)) return drop(token);
+    if (result.ok() && std::holds_alternative<Ended>(*result)) return drop(attempt);
     if (!result.ok() && result.status().code() == ErrorCode::kStale) {
       spdlog::warn("job {}: its lease is another worker's; dropped", entry.trajectory->claimed.lease.job);
-      return drop(token);
+      return drop(attempt);
     }
     // A cancelled job whose end did not reach Redis goes the way of any outage.
-    if (result.ok() && entry.cancelled) return run(token, again);
-    if (stopping_) return release(token);
-    if (result.ok()) return wait_outside(token, entry, *result);
-    repeat_or_fail(token, result.status(), again, repeats);
+    if (result.ok() && entry.cancelled) return run(attempt, again);
+    if (stopping_) return release(attempt);
+    if (result.ok()) return wait_outside(attempt, entry, *result);
+    repeat_or_fail(attempt, result.status(), again, repeats);
   }
 
-  void repeat_or_fail(const std::string& token, const Status& status, const Step& again, int repeats) {
+  void repeat_or_fail(const std::string& attempt, const Status& status, const Step& again, int repeats) {
     if (may_pass(status) && repeats < kRepeats) {
       if (repeats == 0) spdlog::warn("a step waits for better times: {}", status.to_string());
       const int64_t delay = std::min(kRepeatMs << std::min(repeats, 10), kLongestRepeatMs);
-      return events_->post_later(delay, [this, token, again, repeats] { run(token, again, repeats + 1); });
+      return events_->post_later(delay,
+                                 [this, attempt, again, repeats] { run(attempt, again, repeats + 1); });
     }
-    if (!entries_.at(token).ending) return fail(token, FailureKind::kInfra, status.to_string(), std::nullopt);
+    if (!entries_.at(attempt).ending)
+      return fail(attempt, FailureKind::kInfra, status.to_string(), std::nullopt);
     spdlog::error("a job cannot be given back, its lease runs out: {}", status.to_string());
-    drop(token);
+    drop(attempt);
   }
 
-  void wait_outside(const std::string& token, Entry& entry, const Action& action) {
+  void wait_outside(const std::string& attempt, Entry& entry, const Action& action) {
     if (const auto* call = std::get_if<CallModel>(&action)) {
       entry.waiting = Waiting::kModel;
       const int64_t begin_ms = parts_.clock->unix_ms();
       parts_.llm->submit(call->request,
-                         [this, events = events_, token, key = call->key, begin_ms](ChatOutcome outcome) {
-                           events->post([this, token, key, begin_ms, outcome = std::move(outcome)] {
-                             on_model(token, key, begin_ms, outcome);
+                         [this, events = events_, attempt, key = call->key, begin_ms](ChatOutcome outcome) {
+                           events->post([this, attempt, key, begin_ms, outcome = std::move(outcome)] {
+                             on_model(attempt, key, begin_ms, outcome);
                            });
                          });
     } else if (const auto* compile = std::get_if<StartCompile>(&action)) {
       entry.waiting = Waiting::kCompiler;
-      parts_.compiler->submit(compile->job, [this, events = events_, token](CompileRecord record) {
-        events->post([this, token, record = std::move(record)] { on_compiled(token, record); });
+      parts_.compiler->submit(compile->job, [this, events = events_, attempt](CompileRecord record) {
+        events->post([this, attempt, record = std::move(record)] { on_compiled(attempt, record); });
       });
     } else if (const auto* profile = std::get_if<StartProfile>(&action)) {
       entry.waiting = Waiting::kProfiler;
-      parts_.profile(profile->request, [this, events = events_, token](Result<Verdict> verdict) {
-        events->post([this, token, verdict = std::move(verdict)] { on_verdict(token, verdict); });
+      parts_.profile(profile->request, [this, events = events_, attempt](Result<Verdict> verdict) {
+        events->post([this, attempt, verdict = std::move(verdict)] { on_verdict(attempt, verdict); });
       });
     }
   }
 
   // The entry, if it waits for exactly that; late answers find none.
-  bool waits_for(const std::string& token, Waiting what) const {
-    const auto found = entries_.find(token);
+  bool waits_for(const std::string& attempt, Waiting what) const {
+    const auto found = entries_.find(attempt);
     return found != entries_.end() && found->second.waiting == what;
   }
 
-  void on_model(const std::string& token, const std::string& key, int64_t begin_ms,
+  void on_model(const std::string& attempt, const std::string& key, int64_t begin_ms,
                 const ChatOutcome& outcome) {
     const auto* reply = std::get_if<ChatReply>(&outcome);
-    if (!waits_for(token, Waiting::kModel)) {
+    if (!waits_for(attempt, Waiting::kModel)) {
       if (reply) bank(key, *reply, begin_ms);
       return;
     }
     if (reply)
-      return run(token, [this, key, begin_ms, value = *reply](Trajectory& t) {
+      return run(attempt, [this, key, begin_ms, value = *reply](Trajectory& t) {
         return steps_.on_reply(t, key, value, begin_ms);
       });
     const auto& failure = std::get<ChatFailure>(outcome);
     if (failure.status == TurnStatus::kLlmTransient) {
       std::optional<std::chrono::milliseconds> after;
       if (failure.retry_after_ms) after = std::chrono::milliseconds(*failure.retry_after_ms);
-      return fail(token, FailureKind::kProvider, failure.message, after);
+      return fail(attempt, FailureKind::kProvider, failure.message, after);
     }
     const JobOutcome outcome_of_job = failure.status == TurnStatus::kContextExhausted
                                           ? JobOutcome::kContextExhausted
                                           : JobOutcome::kLlmFatal;
-    end(token, [this, outcome_of_job, message = failure.message](Trajectory& t) {
+    end(attempt, [this, outcome_of_job, message = failure.message](Trajectory& t) {
       return steps_.finish(t, outcome_of_job, message);
     });
   }
@@ -249,63 +251,63 @@ class EventEngine : public Engine {
     });
   }
 
-  void on_compiled(const std::string& token, const CompileRecord& record) {
-    if (!waits_for(token, Waiting::kCompiler)) return;
-    run(token, [this, record](Trajectory& t) { return steps_.on_compiled(t, record); });
+  void on_compiled(const std::string& attempt, const CompileRecord& record) {
+    if (!waits_for(attempt, Waiting::kCompiler)) return;
+    run(attempt, [this, record](Trajectory& t) { return steps_.on_compiled(t, record); });
   }
 
-  void on_verdict(const std::string& token, const Result<Verdict>& verdict) {
-    if (!waits_for(token, Waiting::kProfiler)) return;
+  void on_verdict(const std::string& attempt, const Result<Verdict>& verdict) {
+    if (!waits_for(attempt, Waiting::kProfiler)) return;
     if (verdict.ok())
-      return run(token, [this, value = *verdict](Trajectory& t) { return steps_.on_verdict(t, value); });
-    if (verdict.status().code() == ErrorCode::kCancelled && stopping_) return release(token);
+      return run(attempt, [this, value = *verdict](Trajectory& t) { return steps_.on_verdict(t, value); });
+    if (verdict.status().code() == ErrorCode::kCancelled && stopping_) return release(attempt);
     if (verdict.status().code() != ErrorCode::kFull)
-      return fail(token, FailureKind::kInfra, "profile: " + verdict.status().to_string(), std::nullopt);
+      return fail(attempt, FailureKind::kInfra, "profile: " + verdict.status().to_string(), std::nullopt);
     // The broker's queue is full, which is nobody's fault: ask again from the committed state.
-    entries_.at(token).waiting = Waiting::kNothing;
-    events_->post_later(kFullQueueMs,
-                        [this, token] { run(token, [this](Trajectory& t) { return steps_.resume(t); }); });
+    entries_.at(attempt).waiting = Waiting::kNothing;
+    events_->post_later(
+        kFullQueueMs, [this, attempt] { run(attempt, [this](Trajectory& t) { return steps_.resume(t); }); });
   }
 
-  void fail(const std::string& token, FailureKind kind, const std::string& error,
+  void fail(const std::string& attempt, FailureKind kind, const std::string& error,
             std::optional<std::chrono::milliseconds> after) {
-    end(token, [this, kind, error, after](Trajectory& t) { return steps_.fail(t, kind, error, after); });
+    end(attempt, [this, kind, error, after](Trajectory& t) { return steps_.fail(t, kind, error, after); });
   }
 
-  void on_lease(const std::string& token, LeaseState state) {
-    const auto found = entries_.find(token);
+  void on_lease(const std::string& attempt, LeaseState state) {
+    const auto found = entries_.find(attempt);
     if (found == entries_.end()) return;
     if (state == LeaseState::kLost) {
       spdlog::warn("job {}: the lease was lost; dropped", found->second.trajectory->claimed.lease.job);
-      return drop(token);
+      return drop(attempt);
     }
     if (found->second.cancelled) return;
     found->second.cancelled = true;
-    if (!found->second.stepping) run(token, [this](Trajectory& t) { return steps_.resume(t); });
+    if (!found->second.stepping) run(attempt, [this](Trajectory& t) { return steps_.resume(t); });
   }
 
-  void drop(const std::string& token) {
-    keeper_->remove(token);
-    entries_.erase(token);
+  void drop(const std::string& attempt) {
+    keeper_->remove(attempt);
+    entries_.erase(attempt);
     wake_claimer();
   }
 
-  void release(const std::string& token) {
-    const Lease lease = entries_.at(token).trajectory->claimed.lease;
+  void release(const std::string& attempt) {
+    const Lease lease = entries_.at(attempt).trajectory->claimed.lease;
     if (const Status status = queue_.release({&lease, 1}); !status.ok())
       spdlog::warn("job {} was not given back, its lease runs out: {}", lease.job, status.to_string());
-    drop(token);
+    drop(attempt);
   }
 
   void release_waiting() {
     std::vector<Lease> leases;
-    for (const auto& [token, entry] : entries_)
+    for (const auto& [attempt, entry] : entries_)
       if (!entry.stepping) leases.push_back(entry.trajectory->claimed.lease);
     if (leases.empty()) return;
     if (const Status status = queue_.release(leases); !status.ok())
       spdlog::warn("{} jobs were not given back, their leases run out: {}", leases.size(),
                    status.to_string());
-    for (const Lease& lease : leases) drop(lease.token);
+    for (const Lease& lease : leases) drop(attempt_of(lease));
   }
 
   void deliver_leftovers() {
@@ -331,7 +333,7 @@ class EventEngine : public Engine {
   Steps steps_;
   const std::shared_ptr<EventQueue> events_ = std::make_shared<EventQueue>();
   std::unordered_map<std::string, Entry>
-      entries_;  // by attempt token; the engine's thread's own, like the flags
+      entries_;  // by attempt_of(); the engine's thread's own, like the flags
   bool stopping_ = false;
   bool last_claims_are_in_ = false;
   std::unique_ptr<StepPool> pool_;

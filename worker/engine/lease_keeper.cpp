@@ -14,6 +14,10 @@ constexpr int64_t kAnnounceMs = 1000;
 
 }  // namespace
 
+std::string attempt_of(const Lease& lease) {
+  return lease.job + "/" + lease.token;
+}
+
 LeaseKeeper::LeaseKeeper(Redis& redis, WorkerInfo worker, std::chrono::milliseconds lease,
                          std::function<void(const std::string&, LeaseState)> on_lost)
     : queue_(redis),
@@ -36,12 +40,12 @@ LeaseKeeper::~LeaseKeeper() {
 
 void LeaseKeeper::add(const Lease& lease) {
   const std::lock_guard lock(mutex_);
-  leases_.emplace(lease.token, lease);
+  leases_.emplace(attempt_of(lease), lease);
 }
 
-void LeaseKeeper::remove(const std::string& token) {
+void LeaseKeeper::remove(const std::string& attempt) {
   const std::lock_guard lock(mutex_);
-  leases_.erase(token);
+  leases_.erase(attempt);
 }
 
 int LeaseKeeper::held() const {
@@ -76,7 +80,7 @@ bool LeaseKeeper::renew() {
   std::vector<Lease> leases;
   {
     const std::lock_guard lock(mutex_);
-    for (const auto& [token, lease] : leases_) leases.push_back(lease);
+    for (const auto& [attempt, lease] : leases_) leases.push_back(lease);
   }
   if (leases.empty()) return true;
   const auto states = queue_.heartbeat(leases, lease_);
@@ -88,10 +92,10 @@ bool LeaseKeeper::renew() {
     if ((*states)[i] == LeaseState::kKept) continue;
     {
       const std::lock_guard lock(mutex_);
-      if (!leases_.contains(leases[i].token)) continue;  // ended meanwhile
-      if ((*states)[i] == LeaseState::kLost) leases_.erase(leases[i].token);
+      if (!leases_.contains(attempt_of(leases[i]))) continue;  // ended meanwhile
+      if ((*states)[i] == LeaseState::kLost) leases_.erase(attempt_of(leases[i]));
     }
-    on_lost_(leases[i].token, (*states)[i]);
+    on_lost_(attempt_of(leases[i]), (*states)[i]);
   }
   return true;
 }

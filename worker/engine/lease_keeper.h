@@ -13,19 +13,22 @@
 
 namespace fixit {
 
+// Names one attempt at one job. (The token alone does not: jobs claimed together share it.)
+std::string attempt_of(const Lease& lease);
+
 class LeaseKeeper {
  public:
   // `redis` is a connection of the keeper's own. All leases are renewed in one batch every third of a lease,
   // the worker is announced each second. `on_lost` is called on the keeper's thread for kLost (once, the
   // lease is then dropped) and kCancelled (at every renewal until remove()); it must not block.
   LeaseKeeper(Redis& redis, WorkerInfo worker, std::chrono::milliseconds lease,
-              std::function<void(const std::string& token, LeaseState)> on_lost);
+              std::function<void(const std::string& attempt, LeaseState)> on_lost);
   LeaseKeeper(const LeaseKeeper&) = delete;
   LeaseKeeper& operator=(const LeaseKeeper&) = delete;
   ~LeaseKeeper();
 
   void add(const Lease& lease);
-  void remove(const std::string& token);
+  void remove(const std::string& attempt);
   int held() const;
 
  private:
@@ -41,7 +44,7 @@ class LeaseKeeper {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   bool stopping_ = false;
-  std::map<std::string, Lease> leases_;  // by token
+  std::map<std::string, Lease> leases_;  // by attempt
   std::thread thread_;
 };
 
