@@ -14,7 +14,11 @@ if(LLD_PROGRAM)
 endif()
 
 # -g1 keeps line tables for backtraces at a fraction of full debug information's size.
-set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -g1")
+if(FIXIT_SANITIZE_ADDRESS OR FIXIT_SANITIZE_THREAD)
+  set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O1 -g1")
+else()
+  set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -g1")
+endif()
 add_compile_options(-Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wno-missing-field-initializers)
 if(FIXIT_WERROR)
   add_compile_options(-Werror)

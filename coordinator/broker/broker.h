@@ -36,8 +36,9 @@ class Broker {
     int64_t silence_ms = 10000;  // without a heartbeat: a peer is gone
     int64_t heartbeat_ms = 1000;
     int64_t view_ms = 1000;
-    int max_queue = 256;         // waiting requests per GPU kind; beyond it kProfile is answered kFull
-    int max_profiler_deaths = 2; // a request that took so many profilers with it ends as INFRA, with evidence
+    int max_queue = 256;  // waiting requests per GPU kind; beyond it kProfile is answered kFull
+    int max_profiler_deaths =
+        2;  // a request that took so many profilers with it ends as INFRA, with evidence
     BlobStore* store = nullptr;
     const Clock* clock = nullptr;
     // Run on a thread of the broker's pool, may block.

@@ -1,5 +1,5 @@
-// Everything a sweep needs, on this machine: a private redis-server, a coordinator, a worker and a profiler as
-// processes of their own. For `fixit eval`, `fixit launch --local`, and the tests.
+// Everything a sweep needs, on this machine: a private redis-server, a coordinator, a worker and a profiler
+// as processes of their own. For `fixit eval`, `fixit launch --local`, and the tests.
 #pragma once
 
 #include <filesystem>
@@ -49,7 +49,8 @@ class LocalStack {
  private:
   explicit LocalStack(Options options) : options_(std::move(options)) {}
   std::filesystem::path log_of(const std::string& program) const;
-  Result<std::unique_ptr<ChildProcess>> run(const std::string& program, std::vector<std::string> arguments) const;
+  Result<std::unique_ptr<ChildProcess>> run(const std::string& program,
+                                            std::vector<std::string> arguments) const;
   Status wait_until_ready() const;
 
   Options options_;

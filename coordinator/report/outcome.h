@@ -24,14 +24,14 @@ struct ProblemOutcome {
   std::string best_job;
   int best_turn = 0;
   std::string baseline;
-  MSGPACK_DEFINE_MAP(problem, trajectories, turns, correct, best_speedup, best_latency_ms, instructions, best_job,
-                     best_turn, baseline);
+  FIXIT_FIELDS(problem, trajectories, turns, correct, best_speedup, best_latency_ms, instructions, best_job,
+               best_turn, baseline);
 };
 
 struct SweepOutcome {
   std::string sweep;
-  int64_t trajectories = 0;                    // rollout and evaluate jobs that have ended
-  std::map<std::string, int64_t> ended_by;     // JobOutcome name -> trajectories
+  int64_t trajectories = 0;                 // rollout and evaluate jobs that have ended
+  std::map<std::string, int64_t> ended_by;  // JobOutcome name -> trajectories
   int64_t turns = 0;
   std::map<std::string, int64_t> turns_by_status;  // rollout and evaluate turns
   std::vector<ProblemOutcome> problems;            // by name
@@ -42,14 +42,15 @@ struct SweepOutcome {
   int64_t tokens = 0;                    // prompt and completion, all jobs
   double usd = 0;
   std::vector<std::string> dead;  // "JOB: error" of quarantined jobs
-  MSGPACK_DEFINE_MAP(sweep, trajectories, ended_by, turns, turns_by_status, problems, repair_jobs, repair_turns,
-                     rationale_jobs, dataset, tokens, usd, dead);
+  FIXIT_FIELDS(sweep, trajectories, ended_by, turns, turns_by_status, problems, repair_jobs, repair_turns,
+               rationale_jobs, dataset, tokens, usd, dead);
 };
 
 // kNotFound if the journal does not know the sweep.
 Result<SweepOutcome> read_outcome(const std::filesystem::path& journal, const std::string& sweep);
 
 // Tables for people. `places` are "what: where" lines to end with.
-std::string outcome_table(const SweepOutcome& outcome, const std::vector<std::pair<std::string, std::string>>& places);
+std::string outcome_table(const SweepOutcome& outcome,
+                          const std::vector<std::pair<std::string, std::string>>& places);
 
 }  // namespace fixit

@@ -84,7 +84,8 @@ Result<Launched> Launcher::launch(const LaunchRequest& request) {
     for (const PlannedJob& planned : jobs) launched.job_ids.push_back(planned.job.id);
   std::erase_if(jobs, [&](const PlannedJob& planned) { return ledger_.ended(name, planned.job.id); });
   FIXIT_ASSIGN_OR_RETURN(const JobQueue::Enqueued enqueued, enqueue_jobs(queue_, *sweep, jobs));
-  // The chain enqueues too as soon as it sees the sweep; of a fresh one every job is new, whoever was quicker.
+  // The chain enqueues too as soon as it sees the sweep; of a fresh one every job is new, whoever was
+  // quicker.
   launched.enqueued = fresh ? launched.jobs : enqueued.added;
   launched.known = launched.jobs - launched.enqueued;
   spdlog::info("sweep {}: {} jobs, {} enqueued", name, launched.jobs, launched.enqueued);

@@ -71,6 +71,15 @@ void pack_json(msgpack::packer<msgpack::sbuffer>& out, const Json& json) {
 
 }  // namespace
 
+const msgpack::object* find_field(const msgpack::object& map, std::string_view name) {
+  for (uint32_t i = 0; i < map.via.map.size; ++i) {
+    const auto& [key, value] = map.via.map.ptr[i];
+    if (key.type == msgpack::type::STR && std::string_view(key.via.str.ptr, key.via.str.size) == name)
+      return &value;
+  }
+  return nullptr;
+}
+
 Result<msgpack::object_handle> decode_object(std::string_view bytes) {
   try {
     size_t offset = 0;

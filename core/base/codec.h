@@ -1,8 +1,10 @@
-// msgpack and JSON for the project's structs. A struct lists its fields once with MSGPACK_DEFINE_MAP and
-// gets both encodings: maps keyed by field name, unknown keys ignored, missing keys left at their default,
-// so fields can be added without a new version. Enums travel as their names.
+// msgpack and JSON for the project's structs. A struct lists its fields once with FIXIT_FIELDS and gets both
+// encodings: maps keyed by field name, unknown keys ignored, missing keys left at their default, so fields
+// can be added without a new version. Enums travel as their names.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <msgpack.hpp>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -10,6 +12,44 @@
 
 #include "core/base/enum_names.h"
 #include "core/base/status.h"
+
+// Lists a struct's fields, each once: FIXIT_FIELDS(name, size, parts);
+// msgpack's own macro would instantiate its templates in every file that includes the struct.
+#define FIXIT_FIELDS(...)                                       \
+  static constexpr std::string_view kFieldNames = #__VA_ARGS__; \
+  template <typename Visit>                                     \
+  void each_field(Visit&& visit) {                              \
+    visit(__VA_ARGS__);                                         \
+  }                                                             \
+  template <typename Visit>                                     \
+  void each_field(Visit&& visit) const {                        \
+    visit(__VA_ARGS__);                                         \
+  }
+
+namespace fixit {
+
+template <typename T>
+concept HasFields = requires {
+  T::kFieldNames;
+};
+
+// "name, size" -> {"name", "size"}.
+template <size_t N>
+constexpr std::array<std::string_view, N> split_field_names(std::string_view list) {
+  std::array<std::string_view, N> names;
+  for (size_t i = 0; i < N; ++i) {
+    const size_t end = std::min(list.find(','), list.size());
+    names[i] = list.substr(0, end);
+    list.remove_prefix(end);
+    while (!list.empty() && (list.front() == ',' || list.front() == ' ')) list.remove_prefix(1);
+  }
+  return names;
+}
+
+// The value under a key of a map; null if there is none.
+const msgpack::object* find_field(const msgpack::object& map, std::string_view name);
+
+}  // namespace fixit
 
 namespace msgpack {
 MSGPACK_API_VERSION_NAMESPACE(MSGPACK_DEFAULT_API_NS) {
@@ -37,13 +77,39 @@ MSGPACK_API_VERSION_NAMESPACE(MSGPACK_DEFAULT_API_NS) {
     }
   };
 
-  template <fixit::NamedEnum E>
-  struct object_with_zone<E> {
-    void operator()(msgpack::object::with_zone& out, E value) const {
-      const std::string_view name = fixit::name_of(value);
-      out.type = type::STR;
-      out.via.str.ptr = name.data();  // names are string literals: they outlive every zone
-      out.via.str.size = static_cast<uint32_t>(name.size());
+  template <fixit::HasFields T>
+  struct pack<T> {
+    template <typename Stream>
+    packer<Stream>& operator()(packer<Stream>& out, const T& value) const {
+      value.each_field([&](const auto&... fields) {
+        static constexpr auto kNames = fixit::split_field_names<sizeof...(fields)>(T::kFieldNames);
+        out.pack_map(static_cast<uint32_t>(sizeof...(fields)));
+        size_t next = 0;
+        const auto one = [&](const auto& field) {
+          const std::string_view name = kNames[next++];
+          out.pack_str(static_cast<uint32_t>(name.size()));
+          out.pack_str_body(name.data(), static_cast<uint32_t>(name.size()));
+          out.pack(field);
+        };
+        (one(fields), ...);
+      });
+      return out;
+    }
+  };
+
+  template <fixit::HasFields T>
+  struct convert<T> {
+    const msgpack::object& operator()(const msgpack::object& in, T& value) const {
+      if (in.type != type::MAP) throw type_error();
+      value.each_field([&](auto&... fields) {
+        static constexpr auto kNames = fixit::split_field_names<sizeof...(fields)>(T::kFieldNames);
+        size_t next = 0;
+        const auto one = [&](auto& field) {
+          if (const msgpack::object* found = fixit::find_field(in, kNames[next++])) found->convert(field);
+        };
+        (one(fields), ...);
+      });
+      return in;
     }
   };
 

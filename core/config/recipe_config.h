@@ -12,7 +12,7 @@ struct FailureFilter {
   std::vector<std::string> statuses;  // names of TurnStatus
   int max_turn = 63;                  // 0-based turn, inclusive
   std::vector<std::string> problems;  // patterns; empty: all
-  MSGPACK_DEFINE_MAP(statuses, max_turn, problems);
+  FIXIT_FIELDS(statuses, max_turn, problems);
 };
 
 struct RepairStage {
@@ -22,7 +22,7 @@ struct RepairStage {
   double min_speedup = 0;             // of a kept repair
   bool require_instructions = false;  // keep only repairs whose verdict says yes
   std::string keep = "best";          // best, latest, all: which CORRECT turns of one repair job make rows
-  MSGPACK_DEFINE_MAP(model, turns, target_speedup, min_speedup, require_instructions, keep);
+  FIXIT_FIELDS(model, turns, target_speedup, min_speedup, require_instructions, keep);
 };
 
 struct RationaleStage {
@@ -30,7 +30,7 @@ struct RationaleStage {
   int min_chars = 200;
   int max_chars = 50000;
   std::vector<std::string> forbidden;  // phrases, compared without case
-  MSGPACK_DEFINE_MAP(model, min_chars, max_chars, forbidden);
+  FIXIT_FIELDS(model, min_chars, max_chars, forbidden);
 };
 
 struct RecipeConfig {
@@ -39,7 +39,7 @@ struct RecipeConfig {
   int per_definition = 0;  // cap on failures per problem, largest remainder over (status, turn); 0: none
   RepairStage repair;
   RationaleStage rationale;
-  MSGPACK_DEFINE_MAP(name, failures, per_definition, repair, rationale);
+  FIXIT_FIELDS(name, failures, per_definition, repair, rationale);
 };
 
 }  // namespace fixit

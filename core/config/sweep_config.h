@@ -12,20 +12,20 @@ namespace fixit {
 struct ProblemSelector {
   std::string pattern;   // definition name, or a pattern with * and ?
   std::string workload;  // uuid of the one workload to use; empty: all of the definition's
-  MSGPACK_DEFINE_MAP(pattern, workload);
+  FIXIT_FIELDS(pattern, workload);
 };
 
 struct PackSelector {
   std::string name;
   std::vector<std::string> use;       // fragments' pack names, in order; a plain name uses itself
   std::vector<std::string> problems;  // patterns; empty: all problems
-  MSGPACK_DEFINE_MAP(name, use, problems);
+  FIXIT_FIELDS(name, use, problems);
 };
 
 struct SweepBudget {
   int64_t tokens = 0;  // 0: none
   double usd = 0;      // 0: none
-  MSGPACK_DEFINE_MAP(tokens, usd);
+  FIXIT_FIELDS(tokens, usd);
 };
 
 struct SweepConfig {
@@ -41,8 +41,8 @@ struct SweepConfig {
   int priority = 5;             // 1..9, higher is served more often
   SweepBudget budget;
   std::string recipe;  // `fixit: {recipe: NAME}`; empty: no dataset
-  MSGPACK_DEFINE_MAP(name, trace_sets, problems, models, gpus, packs, samples, turns, target_speedup, priority,
-                     budget, recipe);
+  FIXIT_FIELDS(name, trace_sets, problems, models, gpus, packs, samples, turns, target_speedup, priority,
+               budget, recipe);
 };
 
 }  // namespace fixit

@@ -1,8 +1,10 @@
 #include "core/queue/embedded_redis.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/file.h>
+#include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -11,9 +13,9 @@
 #include <cstring>
 #include <thread>
 
+#include "core/base/child_process.h"
 #include "core/base/codec.h"
 #include "core/base/file.h"
-#include "core/queue/redis_process.h"
 #include "fmt/format.h"
 #include "spdlog/spdlog.h"
 
@@ -33,7 +35,7 @@ struct ServerFile {
   int64_t pid = 0;
   int port = 0;
   std::string unix_socket;  // empty: only the port
-  MSGPACK_DEFINE_MAP(pid, port, unix_socket);
+  FIXIT_FIELDS(pid, port, unix_socket);
 };
 
 fs::path server_file(const fs::path& folder) {
@@ -55,7 +57,7 @@ std::string socket_path(const fs::path& folder) {
 
 class Server final : public EmbeddedRedis {
  public:
-  Server(ServerFile file, std::unique_ptr<RedisProcess> process)
+  Server(ServerFile file, std::unique_ptr<ChildProcess> process)
       : file_(std::move(file)), process_(std::move(process)) {}
 
   RedisAddress address() const override { return address_of(file_); }
@@ -67,7 +69,7 @@ class Server final : public EmbeddedRedis {
 
  private:
   ServerFile file_;
-  std::unique_ptr<RedisProcess> process_;  // null if joined
+  std::unique_ptr<ChildProcess> process_;  // null if joined
 };
 
 // The answer to PING of the server in `file`, checked to be the process it names: after a crash another
@@ -104,7 +106,7 @@ std::string last_lines(const fs::path& log) {
   return text->substr(text->size() > 600 ? text->size() - 600 : 0);
 }
 
-Status await_answer(RedisProcess& process, const ServerFile& file) {
+Status await_answer(ChildProcess& process, const ServerFile& file) {
   auto deadline = Steady::now() + kStartLimit;
   while (true) {
     const Status answer = ping(file);
@@ -115,6 +117,20 @@ Status await_answer(RedisProcess& process, const ServerFile& file) {
       return Status(ErrorCode::kTimeout, "redis-server does not answer: " + answer.message());
     std::this_thread::sleep_for(kPollInterval);
   }
+}
+
+// A port of 127.0.0.1 that was free a moment ago.
+Result<int> free_loopback_port() {
+  const UniqueFd socket_fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  auto* generic = reinterpret_cast<sockaddr*>(&address);
+  if (!socket_fd || bind(socket_fd.get(), generic, size) != 0 ||
+      getsockname(socket_fd.get(), generic, &size) != 0)
+    return Status(ErrorCode::kInternal, fmt::format("no free loopback port: {}", std::strerror(errno)));
+  return static_cast<int>(ntohs(address.sin_port));
 }
 
 std::vector<std::string> command_line(const fs::path& folder, const ServerFile& file) {
@@ -150,7 +166,7 @@ Result<std::unique_ptr<EmbeddedRedis>> start_once(const fs::path& folder) {
   ServerFile file;
   FIXIT_ASSIGN_OR_RETURN(file.port, free_loopback_port());
   file.unix_socket = socket_path(folder);
-  FIXIT_ASSIGN_OR_RETURN(auto process, RedisProcess::spawn(command_line(folder, file)));
+  FIXIT_ASSIGN_OR_RETURN(auto process, ChildProcess::spawn({.words = command_line(folder, file)}));
   file.pid = process->pid();
   FIXIT_RETURN_IF_ERROR(await_answer(*process, file));
   FIXIT_RETURN_IF_ERROR(write_file_durably(server_file(folder), to_json(file).dump() + "\n"));

@@ -116,8 +116,8 @@ Status JobQueue::wait_for_work(Redis& blocking, std::span<const Lane> lanes,
   for (const Lane& lane : lanes) command.push_back(keys::bell(lane));
   command.emplace_back();
   const auto deadline = std::chrono::steady_clock::now() + timeout;
-  // A blocking command that outlasts the connection's timeout would be taken for an outage, and Redis looks at
-  // its timeouts ten times a second only.
+  // A blocking command that outlasts the connection's timeout would be taken for an outage, and Redis looks
+  // at its timeouts ten times a second only.
   const int spare_ms = blocking.timeout_ms() - 200;
   const auto longest = std::chrono::milliseconds(std::max(1, std::min(blocking.timeout_ms() / 2, spare_ms)));
   while (true) {

@@ -16,7 +16,7 @@ struct LeaderInfo {
   std::string coordinator;
   int64_t epoch = 0;
   std::string endpoint;  // of the broker
-  MSGPACK_DEFINE_MAP(coordinator, epoch, endpoint);
+  FIXIT_FIELDS(coordinator, epoch, endpoint);
 };
 
 struct WorkerInfo {
@@ -25,7 +25,7 @@ struct WorkerInfo {
   int64_t pid = 0;
   int held = 0;              // jobs leased
   int64_t heartbeat_ms = 0;  // unix
-  MSGPACK_DEFINE_MAP(id, host, pid, held, heartbeat_ms);
+  FIXIT_FIELDS(id, host, pid, held, heartbeat_ms);
 };
 
 struct ProfilerInfo {
@@ -36,7 +36,7 @@ struct ProfilerInfo {
   int running = 0;
   double busy_share = 0;  // 0..1 over the last minute
   int64_t heartbeat_ms = 0;
-  MSGPACK_DEFINE_MAP(id, host, gpu, device, running, busy_share, heartbeat_ms);
+  FIXIT_FIELDS(id, host, gpu, device, running, busy_share, heartbeat_ms);
 };
 
 // Phase of a sweep's life, for status.
@@ -52,8 +52,8 @@ struct SweepState {
   int64_t tokens = 0;
   double usd = 0;
   int64_t updated_ms = 0;
-  MSGPACK_DEFINE_MAP(name, phase, planned, finished, phase_planned, phase_finished, turns_by_status, error,
-                     tokens, usd, updated_ms);
+  FIXIT_FIELDS(name, phase, planned, finished, phase_planned, phase_finished, turns_by_status, error, tokens,
+               usd, updated_ms);
 };
 
 class Registry {

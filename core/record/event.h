@@ -23,7 +23,7 @@ struct JobAxes {
   std::string pack;
   std::string pack_hash;
   int sample = 0;
-  MSGPACK_DEFINE_MAP(sweep, job, kind, problem, model, gpu, pack, pack_hash, sample);
+  FIXIT_FIELDS(sweep, job, kind, problem, model, gpu, pack, pack_hash, sample);
 };
 
 struct TurnRecord {
@@ -44,8 +44,8 @@ struct TurnRecord {
   BlobHash feedback;
   std::map<std::string, int64_t> times;  // stage name + "_begin" / "_end" -> unix milliseconds
   std::string worker;
-  MSGPACK_DEFINE_MAP(version, axes, origin, turn, status, system, task, reply, finish_reason, usage, cost_usd,
-                     source, compile, verdict, feedback, times, worker);
+  FIXIT_FIELDS(version, axes, origin, turn, status, system, task, reply, finish_reason, usage, cost_usd,
+               source, compile, verdict, feedback, times, worker);
 };
 
 struct RationaleRecord {
@@ -62,8 +62,8 @@ struct RationaleRecord {
   double cost_usd = 0;
   std::map<std::string, int64_t> times;
   std::string worker;
-  MSGPACK_DEFINE_MAP(version, axes, origin, attempt, accepted, rule, request, reply, text, usage, cost_usd, times,
-                     worker);
+  FIXIT_FIELDS(version, axes, origin, attempt, accepted, rule, request, reply, text, usage, cost_usd, times,
+               worker);
 };
 
 // Why a job ended.
@@ -101,7 +101,7 @@ struct JobEndRecord {
   std::optional<double> best_speedup;
   std::string error;  // for dead and llm_fatal: what failed, where
   int64_t ended_ms = 0;
-  MSGPACK_DEFINE_MAP(version, axes, origin, outcome, turns, best_speedup, error, ended_ms);
+  FIXIT_FIELDS(version, axes, origin, outcome, turns, best_speedup, error, ended_ms);
 };
 
 // A record on its way through a lane's event log: `kind` says which struct `data` encodes.

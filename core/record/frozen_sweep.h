@@ -1,4 +1,5 @@
-// A sweep with everything it depends on, fixed at launch: what runs later cannot differ from what was planned.
+// A sweep with everything it depends on, fixed at launch: what runs later cannot differ from what was
+// planned.
 #pragma once
 
 #include <map>
@@ -19,29 +20,30 @@ struct FrozenWorkload {
   std::string uuid;
   std::string json;                         // the workload as one FlashInfer-Trace JSON document
   std::map<std::string, BlobHash> tensors;  // safetensors path in the workload -> blob of the whole file
-  MSGPACK_DEFINE_MAP(uuid, json, tensors);
+  FIXIT_FIELDS(uuid, json, tensors);
 };
 
 struct FrozenProblem {
   std::string name;        // the definition's name
   std::string definition;  // FlashInfer-Trace JSON, key order kept
   std::vector<FrozenWorkload> workloads;
-  MSGPACK_DEFINE_MAP(name, definition, workloads);
+  FIXIT_FIELDS(name, definition, workloads);
 };
 
 struct FrozenPack {
   std::string name;
-  std::string text;                        // the fragments in order, as the system message has them
-  std::map<std::string, std::string> headers;  // header name -> content, placed beside the candidate when compiled
-  std::vector<std::string> problems;       // patterns; empty: all
-  BlobHash hash;                           // of text and headers
-  MSGPACK_DEFINE_MAP(name, text, headers, problems, hash);
+  std::string text;  // the fragments in order, as the system message has them
+  std::map<std::string, std::string>
+      headers;                        // header name -> content, placed beside the candidate when compiled
+  std::vector<std::string> problems;  // patterns; empty: all
+  BlobHash hash;                      // of text and headers
+  FIXIT_FIELDS(name, text, headers, problems, hash);
 };
 
 struct FrozenModel {
   ModelConfig config;
   BlobHash replies;  // replay: blob with a msgpack map slot -> RecordedReply; empty for live providers
-  MSGPACK_DEFINE_MAP(config, replies);
+  FIXIT_FIELDS(config, replies);
 };
 
 struct FrozenSweep {
@@ -54,7 +56,7 @@ struct FrozenSweep {
   std::optional<RecipeConfig> recipe;
   BlobHash evaluate_source;  // an evaluate sweep's one kernel; then models and packs are empty
   int64_t launched_ms = 0;   // not part of hash()
-  MSGPACK_DEFINE_MAP(version, sweep, problems, models, gpus, packs, recipe, evaluate_source, launched_ms);
+  FIXIT_FIELDS(version, sweep, problems, models, gpus, packs, recipe, evaluate_source, launched_ms);
 
   // Of everything but `launched_ms`: relaunching with another hash under the same name is a conflict.
   BlobHash hash() const;
@@ -65,7 +67,7 @@ struct RecordedReply {
   std::string text;
   std::string reasoning;               // empty: none
   std::string finish_reason = "stop";  // "length": cut by the token limit
-  MSGPACK_DEFINE_MAP(text, reasoning, finish_reason);
+  FIXIT_FIELDS(text, reasoning, finish_reason);
 };
 
 FIXIT_EXTERN_CODEC(FrozenSweep)

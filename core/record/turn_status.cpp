@@ -29,6 +29,8 @@ bool consumes_turn(TurnStatus status) {
   return false;
 }
 
-bool is_failure(TurnStatus status) { return consumes_turn(status) && status != TurnStatus::kCorrect; }
+bool is_failure(TurnStatus status) {
+  return consumes_turn(status) && status != TurnStatus::kCorrect;
+}
 
 }  // namespace fixit

@@ -11,15 +11,15 @@ enum class TurnStatus {
   kIncorrectNumerical,
   kIncorrectShape,
   kIncorrectDtype,
-  kNoCode,        // the reply holds no complete fenced block with the entry point
-  kTruncated,     // the reply was cut by the token limit
-  kBanned,        // forbidden header, library, symbol or mechanism
+  kNoCode,     // the reply holds no complete fenced block with the entry point
+  kTruncated,  // the reply was cut by the token limit
+  kBanned,     // forbidden header, library, symbol or mechanism
   kCompileError,
   kRuntimeError,  // fault, out of bounds write, exit
   kKernelTimeout,
-  kUnsupported,   // something that the recorder cannot carry, by name
-  kRejected,      // caught cheating: which check, with evidence
-  kInfra,         // ours or the site's fault: consumes no turn, never shown to a model
+  kUnsupported,  // something that the recorder cannot carry, by name
+  kRejected,     // caught cheating: which check, with evidence
+  kInfra,        // ours or the site's fault: consumes no turn, never shown to a model
   kLlmTransient,
   kLlmFatal,
   kContextExhausted,

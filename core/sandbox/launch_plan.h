@@ -23,8 +23,8 @@ struct LaunchPlan {
   bool trace_me = false;
   bool compiler = false;
   bool namespaces = false;
-  MSGPACK_DEFINE_MAP(argv, environment, read_only, writable, targets, memory_bytes, file_bytes, processes,
-                     cpu_seconds, cores, trace_me, compiler, namespaces);
+  FIXIT_FIELDS(argv, environment, read_only, writable, targets, memory_bytes, file_bytes, processes,
+               cpu_seconds, cores, trace_me, compiler, namespaces);
 };
 
 // Descriptors of fixit-sandbox-exec at its start.

@@ -15,8 +15,8 @@ namespace fixit {
 class BrokerClient {
  public:
   struct Options {
-    // Asked whenever a connection is needed: the leading coordinator's endpoint, or kUnavailable while there is
-    // none. Discovery through Redis is the caller's business (queue/registry.h).
+    // Asked whenever a connection is needed: the leading coordinator's endpoint, or kUnavailable while there
+    // is none. Discovery through Redis is the caller's business (queue/registry.h).
     std::function<Result<std::string>()> endpoint;
     Hello hello;
     // Called before each (re)connection's hello, to fill what changes (a profiler's running keys).
@@ -39,7 +39,8 @@ class BrokerClient {
   virtual void request(MessageType type, std::string body, std::vector<std::string> blobs, int64_t timeout_ms,
                        Answer answer) = 0;
   // The same, waiting. Must not be called from a callback.
-  Result<Message> call(MessageType type, std::string body, std::vector<std::string> blobs, int64_t timeout_ms);
+  Result<Message> call(MessageType type, std::string body, std::vector<std::string> blobs,
+                       int64_t timeout_ms);
   // Sends without an answer; dropped while disconnected.
   virtual void post(Message message) = 0;
   virtual bool connected() const = 0;

@@ -14,7 +14,7 @@ struct Envelope {
   std::string type;
   std::string id;
   int blobs = 0;
-  MSGPACK_DEFINE_MAP(version, type, id, blobs);
+  FIXIT_FIELDS(version, type, id, blobs);
 };
 
 Status malformed(const std::string& what) {

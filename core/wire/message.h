@@ -1,5 +1,6 @@
 // The project's wire format: what travels between coordinator, workers, profilers and the command line over
-// ZeroMQ. A message is frames [envelope][body][blob ...]: envelope and body are msgpack maps, blobs raw bytes.
+// ZeroMQ. A message is frames [envelope][body][blob ...]: envelope and body are msgpack maps, blobs raw
+// bytes.
 #pragma once
 
 #include <cstdint>
@@ -21,30 +22,30 @@ inline constexpr size_t kMaxBlobBytes = 512u << 20;
 inline constexpr size_t kMaxBlobs = 16;  // of one message
 
 enum class MessageType {
-  kHello,       // first message of every peer: Hello -> kWelcome or kError
+  kHello,  // first message of every peer: Hello -> kWelcome or kError
   kWelcome,
-  kHeartbeat,   // both ways, unanswered
-  kGoodbye,     // a peer leaves on purpose: its work is handed on at once
-  kError,       // answer to any request: ErrorReply
-  kOk,          // answer without content
+  kHeartbeat,  // both ways, unanswered
+  kGoodbye,    // a peer leaves on purpose: its work is handed on at once
+  kError,      // answer to any request: ErrorReply
+  kOk,         // answer without content
   // worker or command line -> broker
-  kProfile,     // ProfileRequest -> kVerdict (after any time; equal requests are joined)
-  kCancel,      // ProfileRef, unanswered
-  kBlobHas,     // BlobRef -> kBlobFlag
-  kBlobGet,     // BlobRef -> kBlob with one blob frame
-  kBlobPut,     // BlobRef and one blob frame -> kOk once stored
-  kNameBind,    // NameBinding -> kOk once durable
-  kNameGet,     // NameRef -> kName
-  kStoreSync,   // -> kOk once every blob put before is durable
-  kLaunch,      // LaunchRequest -> kLaunched
-  kAwaitJob,    // JobRef -> kJobResult when the journal holds the job's end
+  kProfile,    // ProfileRequest -> kVerdict (after any time; equal requests are joined)
+  kCancel,     // ProfileRef, unanswered
+  kBlobHas,    // BlobRef -> kBlobFlag
+  kBlobGet,    // BlobRef -> kBlob with one blob frame
+  kBlobPut,    // BlobRef and one blob frame -> kOk once stored
+  kNameBind,   // NameBinding -> kOk once durable
+  kNameGet,    // NameRef -> kName
+  kStoreSync,  // -> kOk once every blob put before is durable
+  kLaunch,     // LaunchRequest -> kLaunched
+  kAwaitJob,   // JobRef -> kJobResult when the journal holds the job's end
   // broker -> profiler
   kCancelled,   // ProfileRef: stop working on it
   kVerdictAck,  // ProfileRef: the broker has it, forget it
   // profiler -> broker
-  kCredit,      // Credit: it can take that many more requests
+  kCredit,  // Credit: it can take that many more requests
   // answers
-  kVerdict,     // VerdictReply; also profiler -> broker, unasked, until acknowledged
+  kVerdict,  // VerdictReply; also profiler -> broker, unasked, until acknowledged
   kBlob,
   kBlobFlag,
   kName,
@@ -55,18 +56,31 @@ enum class MessageType {
 template <>
 struct EnumNames<MessageType> {
   static constexpr std::pair<MessageType, std::string_view> values[] = {
-      {MessageType::kHello, "hello"},          {MessageType::kWelcome, "welcome"},
-      {MessageType::kHeartbeat, "heartbeat"},  {MessageType::kGoodbye, "goodbye"},
-      {MessageType::kError, "error"},          {MessageType::kOk, "ok"},
-      {MessageType::kProfile, "profile"},      {MessageType::kCancel, "cancel"},
-      {MessageType::kBlobHas, "blob_has"},     {MessageType::kBlobGet, "blob_get"},
-      {MessageType::kBlobPut, "blob_put"},     {MessageType::kNameBind, "name_bind"},
-      {MessageType::kNameGet, "name_get"},        {MessageType::kStoreSync, "store_sync"},     {MessageType::kLaunch, "launch"},
-      {MessageType::kAwaitJob, "await_job"},   {MessageType::kCancelled, "cancelled"},
-      {MessageType::kVerdictAck, "verdict_ack"}, {MessageType::kCredit, "credit"},
-      {MessageType::kVerdict, "verdict"},      {MessageType::kBlob, "blob"},
-      {MessageType::kBlobFlag, "blob_flag"},   {MessageType::kName, "name"},
-      {MessageType::kLaunched, "launched"},    {MessageType::kJobResult, "job_result"},
+      {MessageType::kHello, "hello"},
+      {MessageType::kWelcome, "welcome"},
+      {MessageType::kHeartbeat, "heartbeat"},
+      {MessageType::kGoodbye, "goodbye"},
+      {MessageType::kError, "error"},
+      {MessageType::kOk, "ok"},
+      {MessageType::kProfile, "profile"},
+      {MessageType::kCancel, "cancel"},
+      {MessageType::kBlobHas, "blob_has"},
+      {MessageType::kBlobGet, "blob_get"},
+      {MessageType::kBlobPut, "blob_put"},
+      {MessageType::kNameBind, "name_bind"},
+      {MessageType::kNameGet, "name_get"},
+      {MessageType::kStoreSync, "store_sync"},
+      {MessageType::kLaunch, "launch"},
+      {MessageType::kAwaitJob, "await_job"},
+      {MessageType::kCancelled, "cancelled"},
+      {MessageType::kVerdictAck, "verdict_ack"},
+      {MessageType::kCredit, "credit"},
+      {MessageType::kVerdict, "verdict"},
+      {MessageType::kBlob, "blob"},
+      {MessageType::kBlobFlag, "blob_flag"},
+      {MessageType::kName, "name"},
+      {MessageType::kLaunched, "launched"},
+      {MessageType::kJobResult, "job_result"},
   };
 };
 
@@ -106,7 +120,7 @@ struct ProfilerCapability {
   std::string sandbox;
   bool proves_instructions = false;
   int credits = 2;  // requests it takes at once: one running, one staged
-  MSGPACK_DEFINE_MAP(gpu, device, evaluator, isolation, sandbox, proves_instructions, credits);
+  FIXIT_FIELDS(gpu, device, evaluator, isolation, sandbox, proves_instructions, credits);
 };
 
 struct Hello {
@@ -114,48 +128,48 @@ struct Hello {
   std::string id;  // unique among live peers, kept across reconnections: host-pid-random
   std::string host;
   int64_t pid = 0;
-  std::string version;  // of the software
+  std::string version;                           // of the software
   std::optional<ProfilerCapability> capability;  // profilers
-  std::vector<std::string> running;  // request keys that a reconnecting profiler still works on
-  MSGPACK_DEFINE_MAP(role, id, host, pid, version, capability, running);
+  std::vector<std::string> running;              // request keys that a reconnecting profiler still works on
+  FIXIT_FIELDS(role, id, host, pid, version, capability, running);
 };
 
 struct Welcome {
   std::string coordinator;
   int64_t epoch = 0;
   int64_t heartbeat_ms = 1000;
-  MSGPACK_DEFINE_MAP(coordinator, epoch, heartbeat_ms);
+  FIXIT_FIELDS(coordinator, epoch, heartbeat_ms);
 };
 
 struct Heartbeat {
   int64_t sent_ms = 0;
   std::vector<std::string> running;  // profilers: request keys
-  MSGPACK_DEFINE_MAP(sent_ms, running);
+  FIXIT_FIELDS(sent_ms, running);
 };
 
 struct ErrorReply {
   ErrorCode code = ErrorCode::kInternal;
   std::string message;
-  MSGPACK_DEFINE_MAP(code, message);
+  FIXIT_FIELDS(code, message);
 };
 
 struct ProfileRequest {
   std::string key;  // profile_request_key(): what is asked; equal keys are one evaluation
   std::string sweep;
-  std::string job;        // who asked first, for logs
+  std::string job;  // who asked first, for logs
   int priority = 5;
   int64_t deadline_ms = 0;  // unix; work not begun by then is dropped as INFRA
   std::string gpu;          // GPU kind
   GpuConfig target;
   std::string definition;  // FlashInfer-Trace JSON
   std::vector<FrozenWorkload> workloads;
-  BlobHash artifact;       // the shared object
-  BlobHash source;         // for logs and line numbers
+  BlobHash artifact;  // the shared object
+  BlobHash source;    // for logs and line numbers
   std::string compile_key;
   std::string binding = "c";
-  bool fresh = false;      // answer by measuring, not from the cache
-  MSGPACK_DEFINE_MAP(key, sweep, job, priority, deadline_ms, gpu, target, definition, workloads, artifact, source,
-                     compile_key, binding, fresh);
+  bool fresh = false;  // answer by measuring, not from the cache
+  FIXIT_FIELDS(key, sweep, job, priority, deadline_ms, gpu, target, definition, workloads, artifact, source,
+               compile_key, binding, fresh);
 };
 
 // Hash of compile key, definition, workloads, target and binding. The broker adds the profiler's evaluator
@@ -165,64 +179,64 @@ std::string profile_request_key(const ProfileRequest& request);
 struct VerdictReply {
   std::string key;
   Verdict verdict;  // status kInfra: could not be judged; `check` says which part failed
-  MSGPACK_DEFINE_MAP(key, verdict);
+  FIXIT_FIELDS(key, verdict);
 };
 
 struct ProfileRef {
   std::string key;
   std::string reason;
-  MSGPACK_DEFINE_MAP(key, reason);
+  FIXIT_FIELDS(key, reason);
 };
 
 struct Credit {
   int credits = 0;
-  MSGPACK_DEFINE_MAP(credits);
+  FIXIT_FIELDS(credits);
 };
 
 struct BlobRef {
   BlobHash hash;
-  MSGPACK_DEFINE_MAP(hash);
+  FIXIT_FIELDS(hash);
 };
 
 struct BlobFlag {
   bool present = false;
-  MSGPACK_DEFINE_MAP(present);
+  FIXIT_FIELDS(present);
 };
 
 struct NameRef {
   std::string name;
-  MSGPACK_DEFINE_MAP(name);
+  FIXIT_FIELDS(name);
 };
 
 struct NameBinding {
   std::string name;
   BlobHash hash;  // kName: empty if the name is not bound
-  MSGPACK_DEFINE_MAP(name, hash);
+  FIXIT_FIELDS(name, hash);
 };
 
 struct LaunchRequest {
   FrozenSweep sweep;
-  MSGPACK_DEFINE_MAP(sweep);
+  FIXIT_FIELDS(sweep);
 };
 
 struct Launched {
-  int64_t jobs = 0;      // of the whole plan
-  int64_t enqueued = 0;  // new ones
-  int64_t known = 0;     // queued, running or finished before
+  int64_t jobs = 0;                  // of the whole plan
+  int64_t enqueued = 0;              // new ones
+  int64_t known = 0;                 // queued, running or finished before
   std::vector<std::string> job_ids;  // evaluate sweeps only
-  MSGPACK_DEFINE_MAP(jobs, enqueued, known, job_ids);
+  FIXIT_FIELDS(jobs, enqueued, known, job_ids);
 };
 
 struct JobRef {
   std::string sweep;
   std::string job;
-  MSGPACK_DEFINE_MAP(sweep, job);
+  FIXIT_FIELDS(sweep, job);
 };
 
 struct JobResult {
   std::string turn;  // msgpack of the job's last TurnRecord; empty if it had none
   std::string end;   // msgpack of its JobEndRecord
-  MSGPACK_DEFINE_MAP(turn, end);
+  FIXIT_FIELDS(turn, end);
 };
 
 FIXIT_EXTERN_CODEC(Hello)

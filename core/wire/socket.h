@@ -28,7 +28,7 @@ class RouterSocket {
   };
   // Waits up to timeout_ms; empty when nothing came. wake() from another thread ends the wait early.
   virtual std::vector<Received> receive(int timeout_ms) = 0;
-  virtual void wake() = 0;  // thread-safe
+  virtual void wake() = 0;                // thread-safe
   virtual int64_t malformed() const = 0;  // messages so far that did not decode
 };
 

@@ -25,7 +25,8 @@ std::string whole_file(const std::filesystem::path& path) {
   return text.ok() ? *text : "";
 }
 
-void for_each_record(const std::filesystem::path& journal, const std::function<void(const JournalRecord&)>& visit) {
+void for_each_record(const std::filesystem::path& journal,
+                     const std::function<void(const JournalRecord&)>& visit) {
   const Status status = read_journal(journal, [&](const JournalRecord& record) {
     visit(record);
     return true;
@@ -35,7 +36,9 @@ void for_each_record(const std::filesystem::path& journal, const std::function<v
 
 }  // namespace
 
-std::filesystem::path program_folder() { return FIXIT_BINARY_DIR; }
+std::filesystem::path program_folder() {
+  return FIXIT_BINARY_DIR;
+}
 
 Demonstration::Demonstration() {
   const std::filesystem::path source = FIXIT_SOURCE_DIR;
@@ -80,7 +83,8 @@ Demonstration::Turns Demonstration::turns(JobKind kind) const {
     ASSERT_TRUE(turn.ok()) << turn.status().to_string();
     if (turn->axes.kind != kind) return;
     const int failed_turn = turn->origin ? turn->origin->failed_turn : turn->turn;
-    turns[{turn->axes.problem, turn->axes.sample, failed_turn, turn->origin ? turn->turn : 0}] = name_of(turn->status);
+    turns[{turn->axes.problem, turn->axes.sample, failed_turn, turn->origin ? turn->turn : 0}] =
+        name_of(turn->status);
   });
   return turns;
 }

@@ -1,5 +1,5 @@
-// The demonstration sweep as a test runs it: the shipped configuration, with fewer and shorter measurements, and a
-// folder of its own.
+// The demonstration sweep as a test runs it: the shipped configuration, with fewer and shorter measurements,
+// and a folder of its own.
 #pragma once
 
 #include <filesystem>
@@ -32,8 +32,8 @@ class Demonstration {
   };
   Finished fixit(const std::vector<std::string>& words) const;
 
-  // Every finished turn of a kind: (problem, sample, turn) -> status. Repairs: sample and turn of the failure, then
-  // the repair's turn.
+  // Every finished turn of a kind: (problem, sample, turn) -> status. Repairs: sample and turn of the
+  // failure, then the repair's turn.
   using Turns = std::map<std::tuple<std::string, int, int, int>, std::string>;
   Turns turns(JobKind kind) const;
   // Every record that the journal must hold once and holds more often, as text.

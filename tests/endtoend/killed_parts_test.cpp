@@ -1,5 +1,5 @@
-// A worker killed in the middle of a sweep and a profiler killed in the middle of an evaluation cost time, and
-// nothing else.
+// A worker killed in the middle of a sweep and a profiler killed in the middle of an evaluation cost time,
+// and nothing else.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -46,8 +46,8 @@ std::unique_ptr<LocalStack> start_stack(const Demonstration& demonstration) {
 
 std::future<Demonstration::Finished> launch(const Demonstration& demonstration, const LocalStack& stack) {
   return std::async(std::launch::async, [&demonstration, redis = stack.site().redis] {
-    return demonstration.fixit({"launch", demonstration.sweep().string(), "--wait", "--redis", redis, "--data",
-                                demonstration.data().string()});
+    return demonstration.fixit({"launch", demonstration.sweep().string(), "--wait", "--redis", redis,
+                                "--data", demonstration.data().string()});
   });
 }
 
@@ -76,7 +76,8 @@ TEST(KilledPartsTest, WorkerAndProfilerKilledMidwayGiveTheSameRowsAndRepeatNoPai
     ASSERT_TRUE(stack->restart_worker().ok());
 
     const int64_t before = finished_turns(registry);
-    ASSERT_TRUE(eventually([&] { return finished_turns(registry) > before && some_profiler_runs(registry); }, kLimit));
+    ASSERT_TRUE(eventually([&] { return finished_turns(registry) > before && some_profiler_runs(registry); },
+                           kLimit));
     kill(stack->profiler().pid(), SIGKILL);
     ASSERT_TRUE(eventually([&] { return stack->profiler().exited(); }, kLimit));
     ASSERT_TRUE(stack->restart_profiler().ok());

@@ -1,5 +1,5 @@
-// All programs as processes: the demonstration sweep from launch to rows, against what its recorded replies must
-// give.
+// All programs as processes: the demonstration sweep from launch to rows, against what its recorded replies
+// must give.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -41,8 +41,8 @@ Demonstration::Turns expected_rollouts() {
   return turns;
 }
 
-// The three balanced failures of each problem (recipes/quickstart.yaml), and each repair's turns. Where two failures
-// share a stratum, the job's id decides, which is fixed by the sweep's names.
+// The three balanced failures of each problem (recipes/quickstart.yaml), and each repair's turns. Where two
+// failures share a stratum, the job's id decides, which is fixed by the sweep's names.
 void expect_repairs(const Demonstration::Turns& repairs) {
   std::map<std::string, int> failures;
   for (const auto& [key, status] : repairs)
@@ -63,8 +63,8 @@ class QuickstartTest : public ::testing::Test {
  protected:
   Demonstration demonstration_;
   std::vector<std::string> launch_words() const {
-    return {"launch",  demonstration_.sweep().string(), "--local", "--wait",
-            "--redis", "embedded",                      "--data",  demonstration_.data().string()};
+    return {"launch", demonstration_.sweep().string(), "--local", "--wait", "--redis", "embedded",
+            "--data", demonstration_.data().string()};
   }
 };
 
@@ -74,12 +74,15 @@ TEST_F(QuickstartTest, EveryReplyGetsWhatItWasWrittenForAndASecondRunChangesNoth
   EXPECT_EQ(demonstration_.turns(JobKind::kRollout), expected_rollouts());
   expect_repairs(demonstration_.turns(JobKind::kRepair));
   EXPECT_THAT(demonstration_.duplicates(), IsEmpty());
-  EXPECT_THAT(first.output, HasSubstr("12 failures -> 12 repair jobs, 11 repairs kept -> 10 rationales -> 10 rows"));
+  EXPECT_THAT(first.output,
+              HasSubstr("12 failures -> 12 repair jobs, 11 repairs kept -> 10 rationales -> 10 rows"));
   const auto rows = demonstration_.rows_without_measurements();
   EXPECT_EQ(rows.size(), 10u);
   for (const std::string& row : rows) EXPECT_THAT(row, HasSubstr("<think>"));
-  // gemm's fastest kernel is written with FMA intrinsics; rmsnorm's nofma one must not count as having used any.
-  EXPECT_TRUE(std::regex_search(first.output, std::regex("gemm_f32_n512_k512 .*x +yes +OpenBLAS|gemm_f32_n512_k512 .*x +yes +plain")))
+  // gemm's fastest kernel is written with FMA intrinsics; rmsnorm's nofma one must not count as having used
+  // any.
+  EXPECT_TRUE(std::regex_search(
+      first.output, std::regex("gemm_f32_n512_k512 .*x +yes +OpenBLAS|gemm_f32_n512_k512 .*x +yes +plain")))
       << first.output;
 
   std::ifstream before_file(demonstration_.rows());

@@ -452,7 +452,7 @@ struct OtherEnvelope {
   int version = 7;
   std::string type = "hello";
   std::string id = "9";
-  MSGPACK_DEFINE_MAP(version, type, id);
+  FIXIT_FIELDS(version, type, id);
 };
 
 TEST_F(BrokerTest, NamesBothVersionsToAPeerOfAnother) {

@@ -597,7 +597,8 @@ TEST_F(WorkerEngineTest, ManyTrajectoriesWaitAtOnceOnOneWorker) {
   model_.hold = true;
   for (int i = 0; i < 60; ++i) enqueue(rollout(), lane_);
   const auto worker = work();
-  ASSERT_TRUE(eventually([&] { return model_.count() == 60; })) << model_.count() << " " << worker->engine->held();  // none waits for another's call
+  ASSERT_TRUE(eventually([&] { return model_.count() == 60; }))
+      << model_.count() << " " << worker->engine->held();  // none waits for another's call
   model_.let_go();
   ASSERT_TRUE(eventually([&] { return events(EventKind::kJobEnd, lane_).size() == 60; }));
   EXPECT_EQ(turns().size(), 60u);

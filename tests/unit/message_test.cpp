@@ -17,7 +17,7 @@ struct FutureEnvelope {
   std::string type = "profile_many";
   std::string id = "7";
   int blobs = 0;
-  MSGPACK_DEFINE_MAP(version, type, id, blobs);
+  FIXIT_FIELDS(version, type, id, blobs);
 };
 
 Message example() {

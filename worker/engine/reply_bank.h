@@ -20,7 +20,7 @@ struct StoredReply {
   double cost = 0;       // USD
   int64_t begin_ms = 0;  // of the call, unix milliseconds
   int64_t end_ms = 0;
-  MSGPACK_DEFINE_MAP(text, reasoning, finish_reason, usage, cost, begin_ms, end_ms);
+  FIXIT_FIELDS(text, reasoning, finish_reason, usage, cost, begin_ms, end_ms);
 };
 
 // Names the reply to one request of one job: equal for whoever resumes the job.
