@@ -124,8 +124,9 @@ void print_verdict(const Evaluated& evaluated) {
   const Verdict& verdict = *turn.verdict;
   if (!verdict.check.empty()) std::printf("  %s: %s\n", verdict.check.c_str(), verdict.evidence.c_str());
   if (verdict.fault)
-    std::printf("  %s%s%s: %s\n", verdict.fault->kind.c_str(), verdict.fault->where.empty() ? "" : " in ",
-                verdict.fault->where.c_str(), verdict.fault->detail.c_str());
+    std::printf("  %s%s: %s\n", verdict.fault->kind.c_str(),
+                verdict.fault->where.empty() ? "" : (" (" + verdict.fault->where + ")").c_str(),
+                verdict.fault->detail.c_str());
   for (const WorkloadVerdict& workload : verdict.workloads) print_workload(workload);
   std::printf("  required instructions (%s): %s%s%s\n", verdict.instructions.family.c_str(),
               std::string(name_of(verdict.instructions.verdict)).c_str(),
