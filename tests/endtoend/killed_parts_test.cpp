@@ -51,7 +51,7 @@ std::future<Demonstration::Finished> launch(const Demonstration& demonstration, 
   });
 }
 
-TEST(KilledPartsTest, WorkerAndProfilerKilledMidwayGiveTheSameRowsAndRepeatNoPaidCall) {
+TEST(KilledPartsTest, WorkerAndProfilerKilledMidwayGiveTheSameTurnsAndRows) {
   Demonstration undisturbed;
   {
     const auto stack = start_stack(undisturbed);
