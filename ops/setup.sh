@@ -12,7 +12,7 @@ packages=(
   # to run
   redis-server
 )
-test_packages=(libgtest-dev libgmock-dev libcpp-httplib-dev)
+test_packages=(libgtest-dev libgmock-dev)
 for argument in "$@"; do
   case "$argument" in
     --tests) packages+=("${test_packages[@]}") ;;

@@ -66,7 +66,8 @@ if [ "$sanitizers" = yes ]; then
   step "build with AddressSanitizer and UndefinedBehaviorSanitizer"
   ops/build.sh asan
   step "tests with AddressSanitizer and UndefinedBehaviorSanitizer"
-  run_tests build-asan -j 2
+  run_tests build-asan -j 2 -LE 'endtoend|gpu'
+  run_tests build-asan -j 1 -L endtoend
 fi
 step "done"
 printf '%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"

@@ -138,7 +138,7 @@ std::string outcome_table(const SweepOutcome& outcome,
                                  outcome.trajectories, counts_line(outcome.ended_by), outcome.turns);
   int64_t largest = 0;
   for (const auto& [status, count] : outcome.turns_by_status) largest = std::max(largest, count);
-  text += fmt::format("  {:<22}{:>6}\n", "turns by status", "");
+  text += "  turns by status\n";
   for (const auto& [status, count] : outcome.turns_by_status)
     text += fmt::format("  {:<22}{:>6}  {}\n", status, count, bar(count, largest, 30));
 
