@@ -6,15 +6,8 @@
 #include <cstring>
 #include <string>
 
+#include "core/base/vector_clones.h"
 #include "profiler/data/philox.h"
-
-// The loops below are compiled once for each vector width and chosen at run time. Sanitizer run times start
-// after the resolvers would, so those builds take the plain form.
-#if defined(__x86_64__) && !defined(FIXIT_SANITIZED)
-#define FIXIT_VECTOR_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#else
-#define FIXIT_VECTOR_CLONES
-#endif
 
 namespace fixit {
 namespace {

@@ -5,11 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#if defined(__x86_64__) && !defined(FIXIT_SANITIZED)
-#define FIXIT_VECTOR_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#else
-#define FIXIT_VECTOR_CLONES
-#endif
+#include "core/base/vector_clones.h"
 
 namespace fixit {
 namespace {
