@@ -142,6 +142,7 @@ Result<std::vector<PlannedJob>> Chain::open_jobs(const std::string& sweep, Sweep
 }
 
 Status Chain::enqueue_phase(const std::string& sweep, SweepPhase phase, int64_t* added) {
+  const auto held = ledger_.hold_job_records();
   FIXIT_ASSIGN_OR_RETURN(const std::vector<PlannedJob> jobs, open_jobs(sweep, phase));
   const auto frozen = ledger_.sweep(sweep);
   FIXIT_RETURN_IF_ERROR(registry_.put_sweep(*frozen));  // workers read it there, and Redis may have lost it
@@ -202,8 +203,9 @@ Status Chain::revive(const std::string& sweep, Watched& watched) {
     spdlog::warn("sweep {}: {} jobs were missing in Redis and are enqueued again", sweep, added);
     return {};
   }
-  watched.stalled = "jobs of phase " + std::string(name_of(phase)) +
-                    " are over in Redis but their ends did not reach the journal; see `fixit dead list`";
+  watched.stalled =
+      "jobs of phase " + std::string(name_of(phase)) +
+      " are over in Redis but their ends did not reach the journal; `fixit status` shows how many are dead";
   return Status(ErrorCode::kInternal, watched.stalled);
 }
 

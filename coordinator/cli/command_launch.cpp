@@ -41,9 +41,9 @@ Status print_outcome(const SiteConfig& site, const FrozenSweep& sweep, const Lau
                     {"data", site.data.string()}});
   else
     std::printf("\n%s", outcome_table(outcome, places_of(site, outcome)).c_str());
-  if (!outcome.dead.empty())
-    return Status(ErrorCode::kInternal, fmt::format("{} jobs are quarantined, first {}", outcome.dead.size(),
-                                                    outcome.dead.front()));
+  if (!outcome.failed.empty())
+    return Status(ErrorCode::kInternal,
+                  fmt::format("{} jobs failed; {}", outcome.failed.size(), outcome.failed.front()));
   return {};
 }
 

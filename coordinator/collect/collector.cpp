@@ -97,6 +97,7 @@ Status Collector::journal_new(const Lane& lane, const std::vector<StreamedEvent>
 }
 
 void Collector::forget(const Lane& lane, LaneProgress& progress) {
+  const auto held = ledger_.hold_job_records();
   const Status status = queue_.forget(lane, progress.journaled, progress.finished);
   if (!status.ok()) {
     spdlog::warn("collector: lane {} keeps journaled events for now: {}", lane.name(), status.to_string());

@@ -63,6 +63,9 @@ class Ledger {
   std::shared_ptr<const FrozenSweep> sweep(const std::string& name) const;  // null if unknown
   std::vector<std::string> sweeps() const;
   bool ended(const std::string& sweep, const std::string& job) const;
+  // Held from the look at ended() to the end of the enqueue, and while Redis forgets ended jobs: a job whose
+  // record went in between would be enqueued, and paid for, a second time.
+  std::unique_lock<std::mutex> hold_job_records() { return std::unique_lock(job_records_); }
   SweepPhase phase(const std::string& sweep) const;  // REQUIRES: the sweep is known
   // Jobs planned for a phase of the chain, or nothing while that is undecided.
   std::optional<PlanRecord> plan(const std::string& sweep, const std::string& phase) const;
@@ -107,6 +110,7 @@ class Ledger {
   BlobStore& store_;
   const Clock& clock_;
   mutable std::mutex mutex_;
+  std::mutex job_records_;
   std::unique_ptr<JournalWriter> writer_;  // null after a failed write: opened anew by the next
   bool closed_ = false;
   std::string fault_;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 namespace fixit {
 namespace {
@@ -65,6 +66,7 @@ class Tally {
   }
 
   void add_turn(const TurnRecord& turn) {
+    if (!turned_.insert(fmt::format("{}/{}", turn.axes.job, turn.turn)).second) return;
     spend(turn.usage, turn.cost_usd);
     if (turn.axes.kind == JobKind::kRepair) ++outcome_.repair_turns;
     if (!is_trajectory(turn.axes.kind)) return;
@@ -89,7 +91,11 @@ class Tally {
   }
 
   void add_end(const JobEndRecord& end) {
-    if (end.outcome == JobOutcome::kDead) outcome_.dead.push_back(end.axes.job + ": " + end.error);
+    if (!ended_.insert(end.axes.job).second) return;
+    if (end.outcome == JobOutcome::kDead || end.outcome == JobOutcome::kLlmFatal)
+      outcome_.failed.push_back(fmt::format("job {} ({}, sample {}) ended as {}: {}", end.axes.job,
+                                            end.axes.problem, end.axes.sample, name_of(end.outcome),
+                                            end.error));
     if (end.axes.kind == JobKind::kRepair) ++outcome_.repair_jobs;
     if (end.axes.kind == JobKind::kRationale) ++outcome_.rationale_jobs;
     if (!is_trajectory(end.axes.kind)) return;
@@ -101,6 +107,7 @@ class Tally {
   SweepOutcome outcome_;
   std::map<std::string, ProblemOutcome> problems_;
   bool known_ = false;
+  std::set<std::string> ended_, turned_;  // a second copy of a record counts for nothing
 };
 
 std::string counts_line(const std::map<std::string, int64_t>& counts) {
@@ -162,7 +169,7 @@ std::string outcome_table(const SweepOutcome& outcome,
     if (!dataset.error.empty()) text += "  dataset error: " + dataset.error + "\n";
   }
   text += fmt::format("\n  tokens {}, cost {:.2f} USD\n", outcome.tokens, outcome.usd);
-  for (const std::string& dead : outcome.dead) text += "  quarantined " + dead + "\n";
+  for (const std::string& failed : outcome.failed) text += "  " + failed + "\n";
   if (!places.empty()) text += "\n";
   for (const auto& [what, where] : places) text += fmt::format("  {:<9}{}\n", what, where);
   return text;

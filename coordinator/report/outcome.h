@@ -41,9 +41,9 @@ struct SweepOutcome {
   std::optional<DatasetRecord> dataset;  // the last one built
   int64_t tokens = 0;                    // prompt and completion, all jobs
   double usd = 0;
-  std::vector<std::string> dead;  // "JOB: error" of quarantined jobs
+  std::vector<std::string> failed;  // what became of quarantined and llm_fatal jobs, one line each
   FIXIT_FIELDS(sweep, trajectories, ended_by, turns, turns_by_status, problems, repair_jobs, repair_turns,
-               rationale_jobs, dataset, tokens, usd, dead);
+               rationale_jobs, dataset, tokens, usd, failed);
 };
 
 // kNotFound if the journal does not know the sweep.

@@ -82,6 +82,7 @@ Result<Launched> Launcher::launch(const LaunchRequest& request) {
   launched.jobs = static_cast<int64_t>(jobs.size());
   if (!sweep->evaluate_source.empty())
     for (const PlannedJob& planned : jobs) launched.job_ids.push_back(planned.job.id);
+  const auto held = ledger_.hold_job_records();
   std::erase_if(jobs, [&](const PlannedJob& planned) { return ledger_.ended(name, planned.job.id); });
   FIXIT_ASSIGN_OR_RETURN(const JobQueue::Enqueued enqueued, enqueue_jobs(queue_, *sweep, jobs));
   // The chain enqueues too as soon as it sees the sweep; of a fresh one every job is new, whoever was

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <sys/statvfs.h>
 
+#include <csignal>
+
 #include "core/base/clock.h"
 #include "worker/compile/banned_headers.h"
 #include "worker/compile/dependency_list.h"
@@ -97,6 +99,13 @@ Compiled judge_failure(const Gxx& gxx, const CompileJob& job, const CompileFolde
                        const ExitStatus& status, BlobStore& store, const std::atomic<bool>& stopping) {
   if (disk_is_full(folder.path()))
     return infra("disk", "no space left in " + folder.path().parent_path().string());
+  if (status.signal == SIGXFSZ || status.signal == SIGXCPU)  // our own limits: the kernel's doing
+    return with_log(
+        TurnStatus::kCompileError,
+        fmt::format("kernel.cpp: error: the compiler's output or time passed the limit ({} MiB a file) "
+                    "and it was stopped: the kernel expands into too much code or data\n{}",
+                    kCompileFileBytes >> 20, status.output),
+        false, store);
   if (!status.timed_out && !status.exited)
     return infra("compiler", fmt::format("g++ was killed by signal {}", status.signal));
   const auto scanned = run_scan(gxx, job, folder.path(), stopping);

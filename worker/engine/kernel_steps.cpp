@@ -1,6 +1,8 @@
 // Rollout, repair and evaluate: GENERATE, COMPILE, PROFILE, end of the turn.
 #include <spdlog/spdlog.h>
 
+#include <set>
+
 #include <algorithm>
 
 #include "worker/engine/steps.h"
@@ -10,6 +12,9 @@
 
 namespace fixit {
 namespace {
+
+// Checks of a profiler (Verdict::check) that find fault with the definition or workload, not with the site.
+const std::set<std::string> kProblemChecks = {"no reference", "workload", "definition"};
 
 constexpr std::string_view kEntryPoint = "run";
 constexpr int64_t kProfileDeadlineMs = 10 * 60 * 1000;  // in a broker's queue and on a profiler, together
@@ -116,11 +121,13 @@ Result<Action> Steps::profile(Trajectory& t) {
 }
 
 Result<Action> Steps::on_verdict(Trajectory& t, const Verdict& verdict) {
-  if (!consumes_turn(verdict.status))  // INFRA, or what no profiler may say of a candidate
-    return fail(
-        t, FailureKind::kInfra,
-        "profile: " + std::string(name_of(verdict.status)) + ": " + verdict.check + ": " + verdict.evidence,
-        std::nullopt);
+  if (!consumes_turn(verdict.status)) {  // INFRA, or what no profiler may say of a candidate
+    const std::string error =
+        "profile: " + std::string(name_of(verdict.status)) + ": " + verdict.check + ": " + verdict.evidence;
+    // What is wrong with the problem itself stays wrong: another attempt would only cost time.
+    if (kProblemChecks.contains(verdict.check)) return finish(t, JobOutcome::kDead, error);
+    return fail(t, FailureKind::kInfra, error, std::nullopt);
+  }
   TurnEnd end;
   end.status = verdict.status;
   end.source = t.progress.current.source;

@@ -94,7 +94,7 @@ Result<Action> Steps::fail(Trajectory& t, FailureKind kind, const std::string& e
   spdlog::warn("job {} of {}: {}; {}", t.claimed.lease.job, t.claimed.sweep, error,
                result == JobQueue::FailResult::kRetry
                    ? "it will be tried again"
-                   : "its retries are used up: `fixit dead list` shows it");
+                   : "its retries are used up; `fixit status SWEEP` lists it as failed");
   return Action(Ended{});
 }
 

@@ -164,7 +164,8 @@ Ruling CpuEvaluator::check_request(const ProfileRequest& request) const {
 Ruling CpuEvaluator::check_statically(const std::string& object, Verdict& verdict) const {
   Stage stage(verdict, "static");
   const auto checked = check_object(object, "run");
-  if (!checked.ok()) return Ruling::infra("artifact", checked.status().message());
+  // Its bytes are what the compiler made (they match their hash), so an odd object is the candidate's doing.
+  if (!checked.ok()) return {TurnStatus::kBanned, "object", checked.status().message(), std::nullopt};
   if (checked->allowed) return {};
   return {TurnStatus::kBanned, checked->check, checked->evidence, std::nullopt};
 }

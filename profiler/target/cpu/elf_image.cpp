@@ -162,13 +162,28 @@ Result<uint64_t> ElfImage::symbol_count() const {
     if (!bucket) return malformed("the hash table lies outside the file");
     last = std::max<uint64_t>(last, *read_at<uint32_t>(*bucket, 0));
   }
-  if (last < first) return first;  // nothing exported
+  // Nothing exported: the table then says nothing of the undefined symbols, which relocations name.
+  if (last < first) return std::max(first, highest_relocated_symbol() + 1);
   for (uint64_t i = last; i < kMaxEntries; ++i) {
     const auto chain = at(bucket_base + buckets * 4 + (i - first) * 4, 4);
     if (!chain) return malformed("the hash table lies outside the file");
     if ((*read_at<uint32_t>(*chain, 0) & 1) != 0) return i + 1;
   }
   return malformed("the hash table has no end");
+}
+
+uint64_t ElfImage::highest_relocated_symbol() const {
+  uint64_t highest = 0;
+  const std::pair<std::optional<uint64_t>, std::optional<uint64_t>> tables[] = {
+      {dynamic(DT_RELA), dynamic(DT_RELASZ)}, {dynamic(DT_JMPREL), dynamic(DT_PLTRELSZ)}};
+  for (const auto& [table, size] : tables) {
+    if (!table || !size || *size / sizeof(Elf64_Rela) > kMaxEntries) continue;
+    const auto bytes = at(*table, *size);
+    if (!bytes) continue;
+    for (uint64_t offset = 0; offset + sizeof(Elf64_Rela) <= *size; offset += sizeof(Elf64_Rela))
+      highest = std::max<uint64_t>(highest, ELF64_R_SYM(read_at<Elf64_Rela>(*bytes, offset)->r_info));
+  }
+  return highest;
 }
 
 Status ElfImage::read_symbols() {

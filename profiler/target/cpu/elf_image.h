@@ -66,6 +66,7 @@ class ElfImage {
   Status read_relocations();
   Status read_sections();
   Result<uint64_t> symbol_count() const;
+  uint64_t highest_relocated_symbol() const;
   Result<std::string_view> string_at(std::string_view table, uint64_t offset) const;
 
   std::string_view bytes_;
