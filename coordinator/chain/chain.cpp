@@ -179,7 +179,7 @@ Status Chain::build(const std::string& sweep) {
 }
 
 // A sweep with open jobs of which none is in the queue: Redis lost them. They are enqueued again, which
-// leaves existing records alone.
+// leaves existing records alone. So is a sweep registered again that Redis lost.
 Status Chain::revive(const std::string& sweep, Watched& watched) {
   const int64_t now_ms = clock_.steady_ms();
   const int64_t version = ledger_.version(sweep);
@@ -194,6 +194,8 @@ Status Chain::revive(const std::string& sweep, Watched& watched) {
   if (now_ms - watched.since_ms < options_.stall_ms)
     return Status(watched.stalled.empty() ? ErrorCode::kOk : ErrorCode::kInternal, watched.stalled);
   watched.since_ms = now_ms;
+  // Redis may have lost the sweep and kept its jobs: those that were enqueued after the loss.
+  FIXIT_RETURN_IF_ERROR(registry_.put_sweep(*ledger_.sweep(sweep)));
   FIXIT_ASSIGN_OR_RETURN(const std::vector<LaneSweepCounts> counts, queue_.counts());
   for (const LaneSweepCounts& lane : counts)
     if (lane.sweep == sweep && lane.ready + lane.delayed + lane.leased > 0) return {};

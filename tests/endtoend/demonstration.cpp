@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <regex>
+#include <algorithm>
 #include <set>
 #include <sstream>
 
@@ -13,10 +13,10 @@
 namespace fixit::testing {
 namespace {
 
-std::string replaced(std::string text, const std::string& pattern, const std::string& by) {
-  const std::string changed = std::regex_replace(text, std::regex(pattern), by);
-  EXPECT_NE(changed, text) << "the configuration no longer holds " << pattern;
-  return changed;
+std::string replaced(std::string text, const std::string& old, const std::string& by) {
+  const size_t at = text.find(old);
+  EXPECT_NE(at, std::string::npos) << "the configuration no longer holds " << old;
+  return at == std::string::npos ? text : text.replace(at, old.size(), by);
 }
 
 std::string whole_file(const std::filesystem::path& path) {

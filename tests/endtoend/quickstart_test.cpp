@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
-#include <regex>
+#include <sstream>
 
 #include "tests/endtoend/demonstration.h"
 
@@ -59,6 +59,15 @@ void expect_repairs(const Demonstration::Turns& repairs) {
   EXPECT_EQ(status(1, 1, 1), "CORRECT");
 }
 
+// The last line that holds `part`.
+std::string line_of(const std::string& text, const std::string& part) {
+  std::istringstream lines(text);
+  std::string found;
+  for (std::string line; std::getline(lines, line);)
+    if (line.find(part) != std::string::npos) found = line;
+  return found;
+}
+
 class QuickstartTest : public ::testing::Test {
  protected:
   Demonstration demonstration_;
@@ -79,11 +88,8 @@ TEST_F(QuickstartTest, EveryReplyGetsWhatItWasWrittenForAndASecondRunChangesNoth
   const auto rows = demonstration_.rows_without_measurements();
   EXPECT_EQ(rows.size(), 10u);
   for (const std::string& row : rows) EXPECT_THAT(row, HasSubstr("<think>"));
-  // gemm's fastest kernel is written with FMA intrinsics; rmsnorm's nofma one must not count as having used
-  // any.
-  EXPECT_TRUE(std::regex_search(
-      first.output, std::regex("gemm_f32_n512_k512 .*x +yes +OpenBLAS|gemm_f32_n512_k512 .*x +yes +plain")))
-      << first.output;
+  // gemm's kernels are written with FMA intrinsics or contracted to FMA: the table says that they executed.
+  EXPECT_THAT(line_of(first.output, kGemm + " "), HasSubstr("  yes "));
 
   std::ifstream before_file(demonstration_.rows());
   const std::string before(std::istreambuf_iterator<char>(before_file), {});
