@@ -24,7 +24,7 @@ done
 step() { printf '== %s\n' "$*" >&2; }
 step "packages"
 ops/setup.sh
-step "build (a few minutes the first time)"
+step "build (ten to twenty minutes the first time on two cores)"
 ops/build.sh default programs
 step "sweep"
 # What the user's own site file or environment says of Redis is for their own system, not for this demonstration.
