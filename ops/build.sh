@@ -2,6 +2,10 @@
 # Configures and builds: ops/build.sh [PRESET] [TARGET ...]. Quiet unless something fails.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+if [ "${1:-}" = --help ]; then
+  echo "usage: ops/build.sh [PRESET] [TARGET ...]   PRESET: default (build/), asan, tsan (build-PRESET/)"
+  exit 0
+fi
 preset=${1:-default}
 shift || true
 log=$(mktemp)

@@ -45,7 +45,7 @@ run_tests() {
   if [ "$bad" -gt 0 ] || ! grep -q 'tests passed' "$log"; then cat "$log"; fi
   if [ "$run" -eq 0 ]; then bad=1; fi
   printf '  %d tests, %d failed, %d skipped\n' "$run" "$bad" "$missed"
-  if [ "$missed" -gt 0 ]; then grep -E 'Skipped' "$log" | sed 's/^/  skipped: /'; fi
+  if [ "$missed" -gt 0 ]; then grep -E '^ *[0-9]+/[0-9]+ Test +#.*Skipped' "$log" | sed -E 's/^.*Test +#[0-9]+: ([^ ]+).*/  skipped: \1/'; fi
   passed=$((passed + run - bad - missed))
   failed=$((failed + bad))
   skipped=$((skipped + missed))
