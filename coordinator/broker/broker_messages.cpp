@@ -113,7 +113,7 @@ void BrokerThread::answer_from(TaskPool& pool, const std::string& peer_id, std::
 }
 
 void BrokerThread::look_up(const std::string& key, const std::vector<JudgeIdentity>& judges) {
-  store_pool_.submit([this, inbox = inbox_, store = options_.store, key, judges] {
+  verdict_pool_.submit([this, inbox = inbox_, store = options_.store, key, judges] {
     auto found = find_verdict(*store, key, judges);
     if (!found.ok())
       spdlog::error("broker: looking for a stored verdict of {}: {}", key, found.status().to_string());
@@ -124,7 +124,7 @@ void BrokerThread::look_up(const std::string& key, const std::vector<JudgeIdenti
 }
 
 void BrokerThread::store(const std::string& key, const JudgeIdentity& judge, const Verdict& verdict) {
-  store_pool_.submit([this, inbox = inbox_, store = options_.store, key, judge, verdict] {
+  verdict_pool_.submit([this, inbox = inbox_, store = options_.store, key, judge, verdict] {
     // Those who wait get the verdict all the same: they keep it in their jobs' records.
     if (const Status status = store_verdict(*store, key, judge, verdict); !status.ok())
       spdlog::error("broker: keeping the verdict of {}: {}", key, status.to_string());

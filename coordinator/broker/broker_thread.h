@@ -91,7 +91,8 @@ class BrokerThread : public Broker, private ProfileActions {
   std::atomic<bool> stop_{false};
   // Destroyed first, in this order reversed: pools may still post, the thread uses everything above.
   TaskPool store_pool_{4};
-  TaskPool launch_pool_{1};  // a launch takes seconds and must not hold up blobs
+  TaskPool verdict_pool_{1};  // one thread: requests enter the queue in the order they came
+  TaskPool launch_pool_{1};   // a launch takes seconds and must not hold up blobs
   std::thread thread_;
 };
 
